@@ -1,0 +1,135 @@
+// The HTTP edge: HTTP/1.1 and WebSocket listeners on Boost.Beast, TLS by OpenSSL, the Connect
+// protocol, authentication, limits. It knows methods and bytes, never the market.
+//
+// Threads: one edge thread per Server. Handlers are called on it and must not block; whatever
+// answers later does so from any thread through the thread-safe objects they were given.
+// Ownership: Server owns connections; Replier, Stream and Socket are shared handles that outlive
+// their connection harmlessly (sending into a closed one is a no-op).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "wire/encoding.h"
+
+namespace bmgpu::api {
+
+enum class Role { Tenant, Owner, Operator, NodeJoin, Node };
+
+struct Identity {
+  std::uint64_t token = 0;  // id of the token, for audit
+  AccountId account;
+  Role role = Role::Tenant;
+  NodeId node;              // NodeJoin, Node
+};
+
+// Documented in docs/reference/limits.md.
+struct ServerLimits {
+  std::size_t header_bytes_max = 16 * 1024;
+  std::size_t body_bytes_max = 4 * 1024 * 1024;
+  std::size_t blob_bytes_max = std::size_t{1} << 30;
+  std::size_t frame_bytes_max = 4 * 1024 * 1024;      // one WebSocket message
+  std::size_t connections_max = 4096;
+  std::size_t streams_per_token_max = 64;             // streams and WebSockets
+  std::size_t send_queue_bytes_max = 8 * 1024 * 1024;  // per stream or socket; beyond it is closed
+  std::chrono::milliseconds request_timeout{10'000};  // headers and body must be there by then
+  std::chrono::milliseconds idle_timeout{75'000};     // keep-alive connection without a request
+  std::chrono::milliseconds keep_alive{15'000};       // on streams and WebSockets
+};
+
+struct TlsFiles {
+  std::string certificate;  // PEM chain
+  std::string key;          // PEM
+};
+
+struct ListenerOptions {
+  std::string address = "127.0.0.1";  // IPv4 or IPv6 literal
+  std::uint16_t port = 0;             // 0 = any free one
+  std::optional<TlsFiles> tls;        // absent: plain, only on a loopback address
+};
+
+struct Request {
+  Identity caller;
+  std::string method;           // "bmgpu.v1.Market/PlaceOrder"
+  std::string body;             // as received
+  wire::Encoding encoding = wire::Encoding::Proto;
+  std::string idempotency_key;  // empty = the header was absent
+  std::string peer;             // address, for audit
+};
+
+// Answers one unary request, once. Thread-safe. Dropping it unanswered answers Internal.
+class Replier {
+ public:
+  virtual ~Replier() = default;
+  virtual void reply(Result<std::string> body) = 0;  // body in the request's encoding
+};
+
+// One server stream. Thread-safe.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  // False once the client is gone or too slow (send queue over its limit).
+  virtual bool send(std::string message) = 0;
+  virtual void finish(Result<void> outcome) = 0;
+  virtual bool closed() const = 0;
+};
+
+// One WebSocket with binary messages. Thread-safe.
+class Socket {
+ public:
+  virtual ~Socket() = default;
+  virtual bool send(std::string message) = 0;  // false once it is gone or too slow
+  virtual void close(std::string_view reason) = 0;
+  virtual std::size_t queued_bytes() const = 0;  // not yet handed to the kernel
+};
+struct SocketHandler {
+  std::function<void(std::string message)> on_message;  // edge thread
+  std::function<void()> on_closed;                      // edge thread, once
+};
+
+class Server {
+ public:
+  // Called for each request's bearer token on the edge thread. Must not block.
+  using Authenticate = std::function<Result<Identity>(std::string_view bearer)>;
+  using UnaryHandler = std::function<void(Request, std::shared_ptr<Replier>)>;
+  using StreamHandler = std::function<void(Request, std::shared_ptr<Stream>)>;
+  using SocketOpener = std::function<Result<SocketHandler>(const Identity&, std::shared_ptr<Socket>)>;
+
+  // Plain pages without authentication: /healthz, /readyz, /metrics.
+  struct Page {
+    int status = 200;
+    std::string content_type = "text/plain; charset=utf-8";
+    std::string body;
+  };
+  using PageHandler = std::function<Page()>;
+
+  // Blobs: PUT stores a file whose SHA-256 is its name, GET sends it.
+  struct Blobs {
+    std::string directory;  // files by lower-case hex name; partial uploads in directory/tmp
+    std::function<bool(const Identity&)> may_put, may_get;
+  };
+
+  static Result<std::unique_ptr<Server>> create(ServerLimits limits, Authenticate authenticate);
+  virtual ~Server() = default;
+
+  // REQUIRES: all before start().
+  virtual void unary(std::string method, UnaryHandler handler) = 0;
+  virtual void stream(std::string method, StreamHandler handler) = 0;
+  virtual void socket(std::string method, SocketOpener opener) = 0;
+  virtual void page(std::string path, PageHandler handler) = 0;
+  virtual void blobs(Blobs blobs) = 0;
+  // A listener that is not loopback and has no TLS is InvalidArgument. Returns the bound port.
+  virtual Result<std::uint16_t> listen(const ListenerOptions& options) = 0;
+
+  virtual void start() = 0;  // starts the edge thread
+  virtual void stop() = 0;   // closes listeners, lets answers in flight go out (≤ 2 s), joins
+};
+
+}  // namespace bmgpu::api

@@ -1,0 +1,107 @@
+// What can be asked of the market. Values only; each field is checked by decide().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/types.h"
+
+namespace bmgpu::core {
+
+// --- operators -------------------------------------------------------------------------------
+struct SetPolicy {
+  MarketPolicy policy;  // its version is assigned by decide
+};
+struct DrainNode {
+  NodeId node;
+};
+struct ResumeNode {
+  NodeId node;
+};
+
+// --- nodes (sent by bmd on behalf of an authenticated node) ----------------------------------------
+// Inventory: the first makes the node known, later ones update it. GPUs that are gone become Failed.
+struct RegisterNode {
+  NodeId node;
+  AccountId owner;
+  SiteId site;
+  NodeCapacity capacity;
+  std::vector<GpuDescription> gpus;
+  Driver driver = Driver::Real;
+  Price owner_floor;
+};
+// Whether the node may be offered, as all gates together say. Leases are not touched.
+struct SetNodeReady {
+  NodeId node;
+  bool ready = false;
+};
+// Lost for good as far as leases go: each lease on it ends, billed up to `last_acknowledged`.
+struct DeclareNodeLost {
+  NodeId node;
+  Instant last_acknowledged;
+};
+struct ReportGpu {
+  NodeId node;
+  std::string uuid;
+  bool ok = true;         // false: fails it; its lease ends with GpuLost
+  bool clean = true;      // allows sanitizing → free
+};
+// The device check passed; metering starts at `since`.
+struct ReportAttemptRunning {
+  LeaseId lease;
+  std::uint32_t rank = 0;
+  FencingToken token;
+  Instant since;
+};
+// The node confirmed that nothing of the attempt is left.
+struct ReportAttemptEnded {
+  LeaseId lease;
+  std::uint32_t rank = 0;
+  FencingToken token;
+  EndReason reason = EndReason::JobExited;
+  Instant at;
+  std::optional<std::int32_t> exit_code;
+  std::string detail;
+};
+
+// --- tenants ---------------------------------------------------------------------------------
+struct RequestQuote {
+  AccountId tenant;
+  Resources resources;
+  Duration duration;
+  Price price_limit;  // 0 = none
+};
+struct PlaceOrder {
+  AccountId tenant;
+  Resources resources;
+  Duration duration;
+  Price price_limit;  // average per GPU-slot; 0 = none
+  QuoteId quote;      // none: priced now
+  RestartPolicy restart = RestartPolicy::HostFailure;
+  bool refuse_if_unavailable = false;
+};
+// Ends a lease or cancels a waiting order. By its tenant, or by an operator (tenant none).
+struct StopOrder {
+  AccountId tenant;
+  OrderId order;
+};
+struct ExtendLease {
+  AccountId tenant;
+  OrderId order;
+  Duration by;
+  Price price_limit;
+};
+
+// --- time ------------------------------------------------------------------------------------
+// Ends what is over, expires quotes and old orders, serves waiting orders, moves prices. Sent at
+// least once a second and at next_deadline().
+struct Tick {};
+
+using Command = std::variant<SetPolicy, DrainNode, ResumeNode, RegisterNode, SetNodeReady,
+                             DeclareNodeLost, ReportGpu, ReportAttemptRunning, ReportAttemptEnded,
+                             RequestQuote, PlaceOrder, StopOrder, ExtendLease, Tick>;
+
+}  // namespace bmgpu::core
