@@ -27,7 +27,7 @@ struct Identity {
   std::uint64_t token = 0;  // id of the token, for audit
   AccountId account;
   Role role = Role::Tenant;
-  NodeId node;              // NodeJoin, Node
+  NodeId node;  // NodeJoin, Node
 };
 
 // Documented in docs/reference/limits.md.
@@ -35,13 +35,13 @@ struct ServerLimits {
   std::size_t header_bytes_max = 16 * 1024;
   std::size_t body_bytes_max = 4 * 1024 * 1024;
   std::size_t blob_bytes_max = std::size_t{1} << 30;
-  std::size_t frame_bytes_max = 4 * 1024 * 1024;      // one WebSocket message
+  std::size_t frame_bytes_max = 4 * 1024 * 1024;  // one WebSocket message
   std::size_t connections_max = 4096;
-  std::size_t streams_per_token_max = 64;             // streams and WebSockets
+  std::size_t streams_per_token_max = 64;              // streams and WebSockets
   std::size_t send_queue_bytes_max = 8 * 1024 * 1024;  // per stream or socket; beyond it is closed
-  std::chrono::milliseconds request_timeout{10'000};  // headers and body must be there by then
-  std::chrono::milliseconds idle_timeout{75'000};     // keep-alive connection without a request
-  std::chrono::milliseconds keep_alive{15'000};       // on streams and WebSockets
+  std::chrono::milliseconds request_timeout{10'000};   // headers and body must be there by then
+  std::chrono::milliseconds idle_timeout{75'000};      // keep-alive connection without a request
+  std::chrono::milliseconds keep_alive{15'000};        // on streams and WebSockets
 };
 
 struct TlsFiles {
@@ -57,8 +57,8 @@ struct ListenerOptions {
 
 struct Request {
   Identity caller;
-  std::string method;           // "bmgpu.v1.Market/PlaceOrder"
-  std::string body;             // as received
+  std::string method;  // "bmgpu.v1.Market/PlaceOrder"
+  std::string body;    // as received
   wire::Encoding encoding = wire::Encoding::Proto;
   std::string idempotency_key;  // empty = the header was absent
   std::string peer;             // address, for audit
@@ -100,7 +100,8 @@ class Server {
   using Authenticate = std::function<Result<Identity>(std::string_view bearer)>;
   using UnaryHandler = std::function<void(Request, std::shared_ptr<Replier>)>;
   using StreamHandler = std::function<void(Request, std::shared_ptr<Stream>)>;
-  using SocketOpener = std::function<Result<SocketHandler>(const Identity&, std::shared_ptr<Socket>)>;
+  using SocketOpener =
+      std::function<Result<SocketHandler>(const Identity&, std::shared_ptr<Socket>)>;
 
   // Plain pages without authentication: /healthz, /readyz, /metrics.
   struct Page {

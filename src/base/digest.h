@@ -1,5 +1,5 @@
-// Digest: a 64-bit running hash (FNV-1a over little-endian bytes) that names a state, so that two runs can be compared. Not
-// for security. Deterministic across machines.
+// Digest: a 64-bit running hash (FNV-1a over little-endian bytes) that names a state, so that two
+// runs can be compared. Not for security. Deterministic across machines.
 #pragma once
 
 #include <cstdint>

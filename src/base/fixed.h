@@ -1,7 +1,7 @@
 // Fixed-point ln and power for prices. Integers only, so that a bill can be recomputed anywhere.
 //
-// A Fixed has 40 fractional bits: resolution 9.1e-13, range ±8.3 million. Both functions are exact to
-// a few units in the last place; docs/reference/price-vectors.csv pins prices made from them.
+// A Fixed has 40 fractional bits: resolution 9.1e-13, range ±8.3 million. Both functions are exact
+// to a few units in the last place; docs/reference/price-vectors.csv pins prices made from them.
 #pragma once
 
 #include <compare>
@@ -13,7 +13,9 @@ struct Fixed {
   static constexpr int kFractionBits = 40;
   std::int64_t raw = 0;  // value × 2^40
 
-  static constexpr Fixed from_int(std::int64_t n) { return Fixed{n * (std::int64_t{1} << kFractionBits)}; }
+  static constexpr Fixed from_int(std::int64_t n) {
+    return Fixed{n * (std::int64_t{1} << kFractionBits)};
+  }
   // numerator / denominator, rounded half away from zero. REQUIRES: denominator > 0.
   static Fixed from_ratio(std::int64_t numerator, std::int64_t denominator);
 

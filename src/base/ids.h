@@ -23,8 +23,8 @@ class Id {
 
 using AccountId = Id<struct AccountIdTag>;  // who pays or is paid: tenant, owner, operator
 using NodeId = Id<struct NodeIdTag>;
-using GpuId = Id<struct GpuIdTag>;          // one device for its life in this market
-using ClassId = Id<struct ClassIdTag>;      // model, memory, form
+using GpuId = Id<struct GpuIdTag>;      // one device for its life in this market
+using ClassId = Id<struct ClassIdTag>;  // model, memory, form
 using SiteId = Id<struct SiteIdTag>;
 using QuoteId = Id<struct QuoteIdTag>;
 using OrderId = Id<struct OrderIdTag>;

@@ -1,5 +1,5 @@
-// Prng: splitmix64 (Steele, Lea, Flood 2014). Same numbers on every machine for a seed. For simulation and
-// tests; never for secrets.
+// Prng: splitmix64 (Steele, Lea, Flood 2014). Same numbers on every machine for a seed. For
+// simulation and tests; never for secrets.
 #pragma once
 
 #include <cstdint>

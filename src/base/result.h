@@ -41,7 +41,7 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(*-explicit-*)
+  Result(T value) : value_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(*-explicit-*)
   Result(Error error) : value_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(*-explicit-*)
 
   bool ok() const { return value_.index() == 0; }

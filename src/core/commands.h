@@ -22,8 +22,9 @@ struct ResumeNode {
   NodeId node;
 };
 
-// --- nodes (sent by bmd on behalf of an authenticated node) ----------------------------------------
-// Inventory: the first makes the node known, later ones update it. GPUs that are gone become Failed.
+// --- nodes (sent by bmd on behalf of an authenticated node)
+// ---------------------------------------- Inventory: the first makes the node known, later ones
+// update it. GPUs that are gone become Failed.
 struct RegisterNode {
   NodeId node;
   AccountId owner;
@@ -46,8 +47,8 @@ struct DeclareNodeLost {
 struct ReportGpu {
   NodeId node;
   std::string uuid;
-  bool ok = true;         // false: fails it; its lease ends with GpuLost
-  bool clean = true;      // allows sanitizing → free
+  bool ok = true;     // false: fails it; its lease ends with GpuLost
+  bool clean = true;  // allows sanitizing → free
 };
 // The device check passed; metering starts at `since`.
 struct ReportAttemptRunning {

@@ -1,8 +1,8 @@
 // The journal: what was decided, in order, durable. append() is durable or has not happened.
 //
 // One process owns a journal at a time: opening one that another process has open fails with
-// Unavailable. All calls come from one thread, the market loop's. An I/O error of the disk stops the process
-// (check()): after one, nothing can be promised.
+// Unavailable. All calls come from one thread, the market loop's. An I/O error of the disk stops
+// the process (check()): after one, nothing can be promised.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace bmgpu::store {
 // What must not live in the journal (commands, environment, names, tokens): kept under
 // (kind, id), erasable, written in the same commit as the events it belongs to.
 struct Document {
-  std::string kind;   // "job", "token", "account", "node", "name", …: [a-z-]{1,32}
+  std::string kind;  // "job", "token", "account", "node", "name", …: [a-z-]{1,32}
   std::uint64_t id = 0;
   AccountId account;  // whose it is: erasing an account erases its documents
   std::string bytes;  // empty = erase
@@ -34,9 +34,9 @@ using RequestHash = std::array<std::uint8_t, 32>;
 // The answer to a mutation, so that a retry gets it again.
 struct StoredAnswer {
   AccountId account;
-  std::string key;         // the Idempotency-Key
-  RequestHash request;     // SHA-256 of method and body
-  std::string answer;      // opaque
+  std::string key;      // the Idempotency-Key
+  RequestHash request;  // SHA-256 of method and body
+  std::string answer;   // opaque
   Instant at;
   bool operator==(const StoredAnswer&) const = default;
 };
@@ -60,9 +60,9 @@ struct Recorded {
 struct Loaded {
   Incarnation incarnation;
   std::vector<core::Event> snapshot;
-  Sequence snapshot_sequence;          // of the last event that the snapshot holds; none = no snapshot
+  Sequence snapshot_sequence;  // of the last event that the snapshot holds; none = no snapshot
   std::vector<Recorded> tail;
-  Sequence last;                       // none = empty journal
+  Sequence last;  // none = empty journal
 };
 
 class Journal {
@@ -72,13 +72,13 @@ class Journal {
   // REQUIRES: called once, before anything else.
   virtual Result<Loaded> load() = 0;
 
-  // Writes everything of `batch` in one durable commit and returns the sequence of its last event (the
-  // old last one if it has none). `expected` is the last sequence the caller knows: another value
-  // in the journal means a second writer and is DataLoss; nothing is written then.
+  // Writes everything of `batch` in one durable commit and returns the sequence of its last event
+  // (the old last one if it has none). `expected` is the last sequence the caller knows: another
+  // value in the journal means a second writer and is DataLoss; nothing is written then.
   virtual Result<Sequence> append(const Batch& batch, Sequence expected) = 0;
 
-  // Keeps `events` as the state at `sequence`; events at or before `cut` ≤ sequence may be dropped. The previous
-  // snapshot goes only when this one is durable.
+  // Keeps `events` as the state at `sequence`; events at or before `cut` ≤ sequence may be dropped.
+  // The previous snapshot goes only when this one is durable.
   virtual Result<void> write_snapshot(Sequence sequence, const std::vector<core::Event>& events,
                                       Sequence cut) = 0;
 

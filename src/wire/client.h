@@ -17,9 +17,10 @@ class Message;
 namespace bmgpu::wire {
 
 struct Endpoint {
-  std::string url;        // "https://host:port" or "http://127.0.0.1:port"
-  std::string ca_sha256;  // hex SHA-256 of the DER of the market's CA certificate; empty only for http
-  std::string bearer;     // token; sent in the Authorization header only
+  std::string url;  // "https://host:port" or "http://127.0.0.1:port"
+  std::string
+      ca_sha256;       // hex SHA-256 of the DER of the market's CA certificate; empty only for http
+  std::string bearer;  // token; sent in the Authorization header only
 };
 
 // Blocking; one object per thread. Keeps its connection between calls and reconnects once when an
@@ -57,7 +58,7 @@ class WebSocketClient {
                                                           std::string_view method,
                                                           Callbacks callbacks,
                                                           std::chrono::milliseconds timeout);
-  virtual ~WebSocketClient() = default;  // closes and joins
+  virtual ~WebSocketClient() = default;        // closes and joins
   virtual bool send(std::string message) = 0;  // false once closed
   virtual void close() = 0;
   virtual std::size_t queued_bytes() const = 0;

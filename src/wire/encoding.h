@@ -14,8 +14,8 @@ namespace bmgpu::wire {
 
 enum class Encoding { Proto, Json };
 
-// Bytes → message. Unknown JSON fields, invalid UTF-8, trailing bytes: InvalidArgument that names the
-// field or position. `message` is unspecified after an error.
+// Bytes → message. Unknown JSON fields, invalid UTF-8, trailing bytes: InvalidArgument that names
+// the field or position. `message` is unspecified after an error.
 Result<void> decode(Encoding encoding, std::string_view bytes, google::protobuf::Message& message);
 
 // Message → bytes. JSON uses lowerCamelCase names and prints default values.
