@@ -12,7 +12,7 @@ namespace bmgpu {
 [[noreturn]] void check_failed(const char* what, std::source_location where);
 
 // Aborts the process unless `holds`. One condition per call, so that the message names it.
-inline void check(bool holds, const char* what,
+constexpr void check(bool holds, const char* what,
                   std::source_location where = std::source_location::current()) {
   if (!holds) [[unlikely]] {
     check_failed(what, where);
