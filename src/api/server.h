@@ -79,6 +79,7 @@ class Stream {
   virtual bool send(std::string message) = 0;
   virtual void finish(Result<void> outcome) = 0;
   virtual bool closed() const = 0;
+  virtual std::size_t queued_bytes() const = 0;  // not yet handed to the kernel
 };
 
 // One WebSocket with binary messages. Thread-safe.
@@ -88,6 +89,9 @@ class Socket {
   virtual bool send(std::string message) = 0;  // false once it is gone or too slow
   virtual void close(std::string_view reason) = 0;
   virtual std::size_t queued_bytes() const = 0;  // not yet handed to the kernel
+  // Stops and restarts reading, so that a sender faster than the other side waits in TCP.
+  virtual void pause() = 0;
+  virtual void resume() = 0;
 };
 struct SocketHandler {
   std::function<void(std::string message)> on_message;  // edge thread
