@@ -47,7 +47,13 @@ struct NodeReadyChanged {
 struct NodeListingChanged {
   NodeId node;
   NodeListing listing = NodeListing::Offered;
+  Instant at;
   bool operator==(const NodeListingChanged&) const = default;
+};
+// A drained node's GPUs no longer count as supply: Policy delisted_supply after it was drained.
+struct NodeLeftSupply {
+  NodeId node;
+  bool operator==(const NodeLeftSupply&) const = default;
 };
 struct NodeLost {
   NodeId node;
@@ -93,6 +99,8 @@ struct LeaseExtended {
   Instant end;
   std::vector<Price> slot_prices;  // the whole list, old prices unchanged
   PolicyVersion policy;
+  Money quoted;                    // the most that it can cost now
+  Price price_limit;
   bool operator==(const LeaseExtended&) const = default;
 };
 // The node shall end it now; metering stops at `at`.
@@ -119,16 +127,37 @@ struct LeaseEnded {
   std::string detail;
   bool operator==(const LeaseEnded&) const = default;
 };
+// The price of one GPU's next slot in a class and site, as noted at the price tick: waiting orders
+// with a lower limit are no demand, nodes with a higher owner's floor are no supply.
+struct PoolPrice {
+  ClassId gpu_class;
+  SiteId site;
+  Price last;
+  bool operator==(const PoolPrice&) const = default;
+};
+// A price tick. Pools whose price is unchanged are not named.
+struct PricesMoved {
+  Instant at;
+  std::vector<PoolPrice> prices;
+  bool operator==(const PricesMoved&) const = default;
+};
+// Every waiting order was looked at since capacity or prices last changed; none can start now.
+struct OrdersReviewed {
+  Instant at;
+  bool operator==(const OrdersReviewed&) const = default;
+};
 // Counters that a snapshot needs and no other event carries.
 struct CountersSet {
   std::uint64_t next_id = 1;
   Instant last_stamp;
+  bool review_due = false;  // capacity or prices changed since the last OrdersReviewed
   bool operator==(const CountersSet&) const = default;
 };
 
 using Event =
     std::variant<PolicySet, ClassDefined, NodeRegistered, NodeReadyChanged, NodeListingChanged,
                  NodeLost, GpuStateChanged, QuoteIssued, QuoteClosed, OrderQueued, OrderClosed,
-                 LeaseGranted, LeaseRunning, LeaseExtended, LeaseEnding, LeaseEnded, CountersSet>;
+                 LeaseGranted, LeaseRunning, LeaseExtended, LeaseEnding, LeaseEnded, CountersSet,
+                 NodeLeftSupply, PricesMoved, OrdersReviewed>;
 
 }  // namespace bmgpu::core

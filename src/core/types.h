@@ -139,7 +139,8 @@ struct Lease {
   std::optional<Instant> ending_since;   // metering stops here
   std::string ending_detail;
   std::optional<std::int32_t> exit_code;
-  Price price_limit;                     // per GPU-slot, 0 = none
+  Price price_limit;                     // average per GPU-slot, 0 = none
+  Money quoted;                          // the most that it can cost; nothing above is ever charged
   bool operator==(const Lease&) const = default;
 };
 
@@ -151,11 +152,13 @@ struct Order {
   Price price_limit;  // average per GPU-slot, 0 = none
   RestartPolicy restart = RestartPolicy::HostFailure;
   Instant placed;
+  ClassId gpu_class;  // while it waits, its GPUs count as demand of this class and site
+  SiteId site;
   bool operator==(const Order&) const = default;
 };
 
 struct PriceFactor {
-  std::string name;   // base, demand, load, prefix, cap, floor, owner-floor
+  std::string name;   // base, demand, load, prefix, floor, cap, owner-floor, in this order
   std::string value;  // for people
   Price after;        // of one GPU-slot, after this factor
   bool operator==(const PriceFactor&) const = default;
@@ -169,6 +172,7 @@ struct Quote {
   Resources resources;
   ClassId gpu_class;
   SiteId site;
+  Price owner_floor;  // taken only on nodes whose owner asks no more than this
   Duration duration;
   Instant start;
   Instant expires;
@@ -202,6 +206,9 @@ struct MarketPolicy {
   Duration billed_min = minutes(15);
   Duration preparation_max = minutes(5);
   Duration waiting_max = hours(24);
+  Duration load_horizon = hours(1);                 // load moves the price of slots that start sooner
+  Duration price_tick = minutes(1);                 // how often the last price is noted
+  Duration delisted_supply = hours(24);             // a drained node's GPUs stay in supply this long
   Driver drivers_accepted = Driver::Simulated;      // Simulated: real ones too
   bool operator==(const MarketPolicy&) const = default;
 };
