@@ -14,9 +14,14 @@ namespace bmgpu::wire {
 
 enum class Encoding { Proto, Json };
 
-// Bytes → message. Unknown JSON fields, invalid UTF-8, trailing bytes: InvalidArgument that names
-// the field or position. `message` is unspecified after an error.
+// Bytes → message, strictly, for requests: unknown fields (a newer client's wish that this server
+// cannot honour), invalid UTF-8 and trailing bytes are InvalidArgument that says what was wrong.
+// `message` is unspecified after an error.
 Result<void> decode(Encoding encoding, std::string_view bytes, google::protobuf::Message& message);
+
+// Binary bytes → message, for answers and frames of a peer that may be newer: unknown fields are
+// kept and ignored, everything else is as strict. DataLoss after an error.
+Result<void> decode_answer(std::string_view bytes, google::protobuf::Message& message);
 
 // Message → bytes. JSON uses lowerCamelCase names and prints default values.
 std::string encode(Encoding encoding, const google::protobuf::Message& message);

@@ -1,55 +1,14 @@
 #include "wire/join_token.h"
 
-#include <array>
-#include <cstdint>
-
 #include "bmgpu/v1/agent.pb.h"
 #include "wire/encoding.h"
+#include "wire/hash.h"
 
 namespace bmgpu::wire {
 namespace {
 
 constexpr std::string_view kPrefix = "bmj1.";
 constexpr std::size_t kTextBytesMax = 4096;
-constexpr std::string_view kAlphabet =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-std::string to_base64url(std::string_view bytes) {
-  std::string out;
-  std::uint32_t bits = 0;
-  int held = 0;
-  for (const char c : bytes) {
-    bits = (bits << 8 | static_cast<unsigned char>(c)) & 0xffffff;
-    held += 8;
-    while (held >= 6) {
-      held -= 6;
-      out += kAlphabet[bits >> held & 63];
-    }
-  }
-  if (held > 0) {
-    out += kAlphabet[bits << (6 - held) & 63];
-  }
-  return out;
-}
-
-// False if a character is outside the alphabet, or bits are left over that are not zero.
-bool from_base64url(std::string_view text, std::string& bytes) {
-  std::uint32_t bits = 0;
-  int held = 0;
-  for (const char c : text) {
-    const std::size_t value = kAlphabet.find(c);
-    if (value == std::string_view::npos) {
-      return false;
-    }
-    bits = (bits << 6 | static_cast<std::uint32_t>(value)) & 0xffffff;
-    held += 6;
-    if (held >= 8) {
-      held -= 8;
-      bytes += static_cast<char>(bits >> held & 255);
-    }
-  }
-  return held < 6 && (bits & ((1u << held) - 1)) == 0;
-}
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -70,7 +29,7 @@ Error refused(std::string_view why) {
 }  // namespace
 
 std::string encode_join_token(const v1::JoinToken& token) {
-  return std::string(kPrefix) + to_base64url(encode(Encoding::Json, token));
+  return std::string(kPrefix) + base64url(encode(Encoding::Json, token));
 }
 
 Result<v1::JoinToken> decode_join_token(std::string_view text) {
@@ -78,12 +37,12 @@ Result<v1::JoinToken> decode_join_token(std::string_view text) {
   if (!text.starts_with(kPrefix)) {
     return refused("does not start with \"bmj1.\": this is some other text");
   }
-  std::string json;
-  if (text.size() > kTextBytesMax || !from_base64url(text.substr(kPrefix.size()), json)) {
-    return refused("is damaged: a part is missing or was changed when it was copied");
+  if (text.size() > kTextBytesMax) {
+    return refused("is too long: something else was copied with it");
   }
+  const Result<std::string> json = parse_base64url(text.substr(kPrefix.size()));
   v1::JoinToken token;
-  if (!decode(Encoding::Json, json, token)) {
+  if (!json.ok() || !decode(Encoding::Json, *json, token).ok()) {
     return refused("is damaged: a part is missing or was changed when it was copied");
   }
   if (token.url().empty() || token.heartbeat().empty() || token.node().empty() ||
