@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "core/events.h"
+#include "store/sync_latency.h"
 
 namespace bmgpu::store {
 
@@ -31,7 +32,11 @@ struct Document {
 
 using RequestHash = std::array<std::uint8_t, 32>;
 
-// The answer to a mutation, so that a retry gets it again.
+// How long a stored answer is kept at least; older ones go with the next snapshot.
+inline constexpr Duration kAnswerLifetime = hours(7 * 24);
+
+// The answer to a mutation, so that a retry gets it again. A later one under the same account and
+// key replaces an earlier one.
 struct StoredAnswer {
   AccountId account;
   std::string key;      // the Idempotency-Key
@@ -82,7 +87,8 @@ class Journal {
   virtual Result<void> write_snapshot(Sequence sequence, const std::vector<core::Event>& events,
                                       Sequence cut) = 0;
 
-  // Events with a sequence > `after`, at most `limit`, in order. For the history projection.
+  // Events with a sequence > `after`, at most `limit`, in order; those that a cut dropped are
+  // skipped. For the history projection.
   virtual Result<std::vector<Recorded>> read(Sequence after, std::size_t limit) = 0;
 
   virtual Result<std::optional<StoredAnswer>> find_answer(AccountId account,
@@ -90,6 +96,9 @@ class Journal {
   virtual Result<std::optional<Document>> find_document(std::string_view kind,
                                                         std::uint64_t id) = 0;
   virtual Result<std::vector<Document>> documents(std::string_view kind) = 0;  // by id
+
+  // How long the disk took, for metrics. All zero for a journal without one.
+  virtual const SyncLatency& sync_latency() const = 0;
 };
 
 }  // namespace bmgpu::store
