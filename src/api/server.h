@@ -39,9 +39,23 @@ struct ServerLimits {
   std::size_t connections_max = 4096;
   std::size_t streams_per_token_max = 64;              // streams and WebSockets
   std::size_t send_queue_bytes_max = 8 * 1024 * 1024;  // per stream or socket; beyond it is closed
+  std::size_t blob_bytes_per_second_min = 16 * 1024;   // slower transfers are closed
   std::chrono::milliseconds request_timeout{10'000};   // headers and body must be there by then
-  std::chrono::milliseconds idle_timeout{75'000};      // keep-alive connection without a request
-  std::chrono::milliseconds keep_alive{15'000};        // on streams and WebSockets
+  std::chrono::milliseconds answer_timeout{
+      60'000};  // a handler's answer; Connect-Timeout-Ms lowers it
+  std::chrono::milliseconds idle_timeout{75'000};  // keep-alive connection without a request
+  std::chrono::milliseconds keep_alive{15'000};    // on streams and WebSockets
+};
+
+// Since the start, for /metrics. *_total only grow.
+struct ServerStats {
+  std::uint64_t connections = 0;
+  std::uint64_t streams = 0;  // streams and WebSockets
+  std::uint64_t connections_accepted_total = 0;
+  std::uint64_t connections_refused_total = 0;  // over connections_max
+  std::uint64_t connections_timed_out_total = 0;
+  std::uint64_t accept_errors_total = 0;  // no file descriptor or memory left
+  std::uint64_t requests_total = 0;
 };
 
 struct TlsFiles {
@@ -132,6 +146,11 @@ class Server {
   virtual void blobs(Blobs blobs) = 0;
   // A listener that is not loopback and has no TLS is InvalidArgument. Returns the bound port.
   virtual Result<std::uint16_t> listen(const ListenerOptions& options) = 0;
+
+  // Thread-safe.
+  virtual ServerStats stats() const = 0;
+  // Ends every stream and WebSocket of a revoked token. Thread-safe; takes effect soon.
+  virtual void drop_token(std::uint64_t token) = 0;
 
   virtual void start() = 0;  // starts the edge thread
   virtual void stop() = 0;   // closes listeners, lets answers in flight go out (≤ 2 s), joins
