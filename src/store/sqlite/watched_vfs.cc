@@ -1,0 +1,164 @@
+#include "store/sqlite/watched_vfs.h"
+
+#include <sqlite3.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+
+#include "base/check.h"
+
+namespace bmgpu::store {
+namespace {
+
+// What SQLite allocates for a file of ours; the real file lies behind it.
+struct WatchedFile {
+  sqlite3_file base;
+  SyncLatency* latency;
+  sqlite3_file* real;
+};
+
+WatchedFile& watched(sqlite3_file* file) { return *reinterpret_cast<WatchedFile*>(file); }
+sqlite3_file* real(sqlite3_file* file) { return watched(file).real; }
+
+void stop_on_failure(int rc, const char* what) { check(rc == SQLITE_OK, what); }
+
+// A limit on the file's size or a quota is a full disk too, which SQLite reports as an I/O error.
+bool is_full(sqlite3_file* file, int rc) {
+  int error = 0;
+  real(file)->pMethods->xFileControl(real(file), SQLITE_FCNTL_LAST_ERRNO, &error);
+  return rc == SQLITE_FULL || error == EFBIG || error == EDQUOT || error == ENOSPC;
+}
+
+int on_close(sqlite3_file* file) { return real(file)->pMethods->xClose(real(file)); }
+
+int on_read(sqlite3_file* file, void* to, int size, sqlite3_int64 offset) {
+  const int rc = real(file)->pMethods->xRead(real(file), to, size, offset);
+  check(rc != SQLITE_IOERR_READ, "store: the disk failed to read the database");
+  return rc;
+}
+
+int on_write(sqlite3_file* file, const void* from, int size, sqlite3_int64 offset) {
+  const int rc = real(file)->pMethods->xWrite(real(file), from, size, offset);
+  if (rc == SQLITE_OK) {
+    return SQLITE_OK;
+  }
+  check(is_full(file, rc), "store: the disk failed to write the database");
+  return SQLITE_FULL;
+}
+
+int on_truncate(sqlite3_file* file, sqlite3_int64 size) {
+  const int rc = real(file)->pMethods->xTruncate(real(file), size);
+  if (rc == SQLITE_OK) {
+    return SQLITE_OK;
+  }
+  check(is_full(file, rc), "store: the disk failed to resize the database");
+  return SQLITE_FULL;
+}
+
+int on_sync(sqlite3_file* file, int flags) {
+  const auto start = std::chrono::steady_clock::now();
+  const int rc = real(file)->pMethods->xSync(real(file), flags);
+  const auto took = std::chrono::steady_clock::now() - start;
+  stop_on_failure(rc, "store: the disk failed to make a write durable");
+  watched(file).latency->add(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
+  return SQLITE_OK;
+}
+
+int on_size(sqlite3_file* file, sqlite3_int64* size) {
+  return real(file)->pMethods->xFileSize(real(file), size);
+}
+int on_lock(sqlite3_file* file, int level) {
+  return real(file)->pMethods->xLock(real(file), level);
+}
+int on_unlock(sqlite3_file* file, int level) {
+  return real(file)->pMethods->xUnlock(real(file), level);
+}
+int on_check_lock(sqlite3_file* file, int* taken) {
+  return real(file)->pMethods->xCheckReservedLock(real(file), taken);
+}
+int on_control(sqlite3_file* file, int op, void* arg) {
+  return real(file)->pMethods->xFileControl(real(file), op, arg);
+}
+int on_sector_size(sqlite3_file* file) { return real(file)->pMethods->xSectorSize(real(file)); }
+int on_device(sqlite3_file* file) {
+  return real(file)->pMethods->xDeviceCharacteristics(real(file));
+}
+int on_shm_map(sqlite3_file* file, int page, int size, int extend, void volatile** to) {
+  return real(file)->pMethods->xShmMap(real(file), page, size, extend, to);
+}
+int on_shm_lock(sqlite3_file* file, int offset, int count, int flags) {
+  return real(file)->pMethods->xShmLock(real(file), offset, count, flags);
+}
+void on_shm_barrier(sqlite3_file* file) { real(file)->pMethods->xShmBarrier(real(file)); }
+int on_shm_unmap(sqlite3_file* file, int remove) {
+  return real(file)->pMethods->xShmUnmap(real(file), remove);
+}
+
+// Version 2 has no memory-mapped I/O, whose read errors would arrive as a signal.
+constexpr sqlite3_io_methods kMethods = {
+    .iVersion = 2,
+    .xClose = on_close,
+    .xRead = on_read,
+    .xWrite = on_write,
+    .xTruncate = on_truncate,
+    .xSync = on_sync,
+    .xFileSize = on_size,
+    .xLock = on_lock,
+    .xUnlock = on_unlock,
+    .xCheckReservedLock = on_check_lock,
+    .xFileControl = on_control,
+    .xSectorSize = on_sector_size,
+    .xDeviceCharacteristics = on_device,
+    .xShmMap = on_shm_map,
+    .xShmLock = on_shm_lock,
+    .xShmBarrier = on_shm_barrier,
+    .xShmUnmap = on_shm_unmap,
+    .xFetch = nullptr,
+    .xUnfetch = nullptr,
+};
+
+sqlite3_vfs* system_vfs() { return sqlite3_vfs_find(nullptr); }
+
+int on_open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int* out_flags) {
+  WatchedFile& opened = watched(file);
+  opened.base.pMethods = nullptr;
+  opened.latency = static_cast<SyncLatency*>(vfs->pAppData);
+  opened.real = reinterpret_cast<sqlite3_file*>(&opened + 1);
+  const int rc = system_vfs()->xOpen(system_vfs(), name, opened.real, flags, out_flags);
+  if (opened.real->pMethods != nullptr) {
+    opened.base.pMethods = &kMethods;
+  }
+  return rc;
+}
+
+// The system's own functions expect its own object.
+int on_delete(sqlite3_vfs*, const char* name, int sync_directory) {
+  return system_vfs()->xDelete(system_vfs(), name, sync_directory);
+}
+int on_access(sqlite3_vfs*, const char* name, int flags, int* result) {
+  return system_vfs()->xAccess(system_vfs(), name, flags, result);
+}
+int on_full_path(sqlite3_vfs*, const char* name, int size, char* to) {
+  return system_vfs()->xFullPathname(system_vfs(), name, size, to);
+}
+
+}  // namespace
+
+WatchedVfs::WatchedVfs()
+    : name_("bmgpu-" + std::to_string(reinterpret_cast<std::uintptr_t>(this))),
+      vfs_(std::make_unique<sqlite3_vfs>(*system_vfs())) {
+  vfs_->szOsFile = static_cast<int>(sizeof(WatchedFile)) + system_vfs()->szOsFile;
+  vfs_->pNext = nullptr;
+  vfs_->zName = name_.c_str();
+  vfs_->pAppData = &latency_;
+  vfs_->xOpen = on_open;
+  vfs_->xDelete = on_delete;
+  vfs_->xAccess = on_access;
+  vfs_->xFullPathname = on_full_path;
+  stop_on_failure(sqlite3_vfs_register(vfs_.get(), 0), "store: SQLite takes no file system");
+}
+
+WatchedVfs::~WatchedVfs() { sqlite3_vfs_unregister(vfs_.get()); }
+
+}  // namespace bmgpu::store
