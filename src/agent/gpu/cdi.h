@@ -39,10 +39,10 @@ struct CdiDriverFiles {
 };
 
 struct CdiSpec {
-  std::string kind;  // "vendor/class", for instance "bm-gpu.example/node-3"
+  std::string kind;                // "vendor/class", for instance "bm-gpu.example/node-3"
   std::vector<CdiDevice> devices;  // at least one
-  std::string device_dir;  // simulated GPUs: the folder of their device files; empty: /dev
-  CdiDriverFiles driver;   // empty for simulated GPUs
+  std::string device_dir;          // simulated GPUs: the folder of their device files; empty: /dev
+  CdiDriverFiles driver;           // empty for simulated GPUs
 };
 
 // A kind is vendor/class of letters, digits, '-', '_' (and '.' in the vendor), at most 128 bytes.
@@ -54,8 +54,8 @@ Result<std::string> cdi_document(const CdiSpec& spec);
 // "<dir>/<vendor>-<class>.json".
 std::string cdi_path(const std::string& dir, const std::string& kind);
 
-// Writes the file durably and atomically (temporary file, fsync, rename, fsync of the folder) unless
-// it holds these bytes already. Creates `dir` (0755) if it is missing. Returns the path.
+// Writes the file durably and atomically (temporary file, fsync, rename, fsync of the folder)
+// unless it holds these bytes already. Creates `dir` (0755) if it is missing. Returns the path.
 Result<std::string> write_cdi(const std::string& dir, const CdiSpec& spec);
 
 // Removes the kind's file; a missing one is not an error.

@@ -11,8 +11,8 @@
 namespace bmgpu::agent {
 
 // One measured quantity. Absent (this part or driver has no such sensor), failed (it has one that
-// could not be read now) and zero are three different things; how old a value is stands beside it in
-// GpuTelemetry.
+// could not be read now) and zero are three different things; how old a value is stands beside it
+// in GpuTelemetry.
 template <typename T>
 class Reading {
  public:
@@ -83,6 +83,7 @@ enum class GpuFault : std::uint8_t {
   Memory,         // row remapping failed or is pending, uncorrected errors since start
   Hot,            // at or above its slowdown threshold
   Xid,            // the driver reported a fatal error (HealthPart "events" names it)
+  Partitioned,    // MIG mode is on: it is not a whole GPU
   Unknown,        // the driver answered with an error that no rule covers
 };
 // "lost", "reset required", "hung", … ; "" for None. The words of GpuCondition.fault.
@@ -109,7 +110,7 @@ struct GpuState {
 };
 
 enum class DriverState : std::uint8_t {
-  Starting,         // not asked yet
+  Starting,  // not asked yet
   Ready,
   NoLibrary,        // libnvidia-ml.so.1 (or the configured library) cannot be loaded
   NotLoaded,        // the library is there, the kernel module is not
@@ -123,9 +124,9 @@ const char* driver_word(DriverState state);
 // The node's GPUs as last seen, ordered by PCI address. A GPU that was seen once stays here (with a
 // fault) until the probe is restarted.
 struct GpuView {
-  std::uint64_t generation = 0;  // grows with every change of anything but telemetry
+  std::uint64_t generation = 0;  // grows with every change of anything but telemetry and health
   DriverState driver = DriverState::Starting;
-  std::string detail;  // one sentence if the driver is not Ready
+  std::string detail;  // one sentence if the driver is not Ready or counts GPUs that it cannot name
   std::string driver_version;
   bool simulated = false;
   std::vector<GpuState> gpus;

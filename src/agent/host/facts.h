@@ -31,7 +31,7 @@ Result<HostFacts> read_host_facts(const std::string& root = "/");
 struct DiskFacts {
   std::int64_t free_mib = 0;  // usable by this process
   std::int64_t total_mib = 0;
-  std::string filesystem;     // "ext4", "overlay", …; "0x…" if not known by name
+  std::string filesystem;  // "ext4", "overlay", …; "0x…" if not known by name
 };
 // Of the file system that holds `dir`. NotFound if `dir` does not exist.
 Result<DiskFacts> read_disk_facts(const std::string& dir);
