@@ -1,5 +1,7 @@
 #include "base/money.h"
 
+#include "base/wide.h"
+
 namespace bmgpu {
 
 __extension__ using Int128 = __int128;

@@ -141,6 +141,7 @@ struct Lease {
   std::optional<std::int32_t> exit_code;
   Price price_limit;                     // average per GPU-slot, 0 = none
   Money quoted;                          // the most that it can cost; nothing above is ever charged
+  Duration billed_min;                   // the policy's when it was granted
   bool operator==(const Lease&) const = default;
 };
 

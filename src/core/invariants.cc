@@ -1,0 +1,198 @@
+// What must hold after every event, one function each. docs/ARCHITECTURE.md names them for people.
+#include <algorithm>
+#include <map>
+
+#include "base/check.h"
+#include "core/core.h"
+#include "core/indexes.h"
+#include "core/ledger/charge.h"
+#include "core/market/pricing.h"
+
+namespace bmgpu::core {
+namespace {
+
+// At each GPU Σ thousandths ≤ 1000 and Σ memory ≤ its own; the record names the one lease.
+void each_gpu_is_sold_once(const State& state) {
+  std::map<GpuId, std::pair<std::int64_t, std::int64_t>> sold;
+  for (const auto& [id, lease] : state.leases) {
+    for (const RankPlacement& rank : lease.allocations.back().ranks) {
+      for (const Item& item : rank.items) {
+        auto& [thousandths, memory_mib] = sold[item.gpu];
+        thousandths += item.thousandths;
+        memory_mib += item.memory_mib;
+        check(state.node_of_gpu.at(item.gpu) == rank.node, "invariant: an item is elsewhere");
+      }
+    }
+  }
+  std::size_t held = 0;
+  for (const auto& [id, node] : state.nodes) {
+    for (const GpuRecord& gpu : node.gpus) {
+      const auto it = sold.find(gpu.id);
+      check(gpu.lease.is_none() == (it == sold.end()), "invariant: held without a lease, or not");
+      if (it != sold.end()) {
+        ++held;
+        check(it->second.first <= 1000, "invariant: a GPU is sold twice");
+        check(it->second.second <= state.classes.at(gpu.gpu_class).spec.memory_mib,
+              "invariant: more GPU memory is sold than there is");
+      }
+    }
+  }
+  check(held == sold.size(), "invariant: a lease holds an unknown GPU");
+}
+
+// A GPU is leased exactly if a lease holds it, unless it failed meanwhile.
+void gpu_states_are_true(const State& state) {
+  for (const auto& [id, node] : state.nodes) {
+    for (const GpuRecord& gpu : node.gpus) {
+      if (gpu.state == GpuState::Leased) {
+        check(!gpu.lease.is_none(), "invariant: leased to nobody");
+      } else if (gpu.state != GpuState::Failed) {
+        check(gpu.lease.is_none(), "invariant: held, but not leased");
+      }
+      check(gpu.named || gpu.state == GpuState::Failed, "invariant: a missing GPU is not failed");
+      check(gpu.lease.is_none() || gpu.named, "invariant: a missing GPU is leased");
+    }
+  }
+}
+
+// What a node has given away beside GPUs is the sum over its leases.
+void node_resources_add_up(const State& state) {
+  std::map<NodeId, NodeCapacity> used;
+  for (const auto& [id, lease] : state.leases) {
+    for (const RankPlacement& rank : lease.allocations.back().ranks) {
+      used[rank.node].cpu_millis += rank.cpu_millis;
+      used[rank.node].memory_mib += rank.memory_mib;
+      used[rank.node].scratch_mib += rank.scratch_mib;
+      check(state.nodes.at(rank.node).leases.contains(id), "invariant: a node misses a lease");
+    }
+  }
+  for (const auto& [id, node] : state.nodes) {
+    check(node.used == used[id], "invariant: a node's used resources");
+    for (const LeaseId lease : node.leases) {
+      check(state.leases.contains(lease), "invariant: a node has an unknown lease");
+    }
+  }
+}
+
+// Every lease has one end, one live attempt a rank, and a price for each slot that it touches.
+void leases_are_whole(const State& state) {
+  for (const auto& [id, lease] : state.leases) {
+    check(lease.id == id, "invariant: a lease under another id");
+    check(lease.start < lease.end, "invariant: a lease without a length");
+    check(lease.end - lease.start <= Limits::kLeaseMax, "invariant: a lease is too long");
+    check(lease.allocations.back().until == lease.end, "invariant: two ends of a lease");
+    const auto& ranks = lease.allocations.back().ranks;
+    check(lease.attempts.size() == ranks.size(), "invariant: not one attempt a rank");
+    check((lease.state == LeaseState::Ending) == lease.ending.has_value(),
+          "invariant: a reason to end without ending, or not");
+    check(lease.ending.has_value() == lease.ending_since.has_value(),
+          "invariant: an end without a time");
+    check(lease.state != LeaseState::Running || lease.running_since.has_value(),
+          "invariant: running, but not metered");
+    const Instant until = priced_until(lease.start, lease.end, lease.billed_min);
+    check(std::ssize(lease.slot_prices) >= slots_touched(lease.start, until),
+          "invariant: a slot without a price");
+  }
+}
+
+// Nobody pays above the limit, nor above the quote.
+void nobody_pays_more_than_agreed(const State& state) {
+  for (const auto& [id, lease] : state.leases) {
+    const Instant until = priced_until(lease.start, lease.end, lease.billed_min);
+    check(within_limit(lease.slot_prices, lease.start, until, lease.gpus, lease.price_limit),
+          "invariant: a lease above its price limit");
+    check(bill(lease, EndReason::Stopped, lease.end).charged <= lease.quoted,
+          "invariant: a charge above the quote");
+  }
+}
+
+// An order waits or is leased, its tenant knows it, and its id was given out.
+void orders_are_known_once(const State& state) {
+  std::map<AccountId, std::set<OrderId>> expected;
+  for (const auto& [id, lease] : state.leases) {
+    check(!state.waiting.contains(lease.order), "invariant: an order waits and is leased");
+    check(lease.order.value() < state.next_id, "invariant: an id from the future");
+    expected[lease.tenant].insert(lease.order);
+  }
+  std::size_t queued = 0;
+  for (const auto& [resources, queue] : state.queue) {
+    check(!queue.empty(), "invariant: an empty queue");
+    queued += queue.size();
+    for (const QueueKey& key : queue) {
+      check(state.waiting.at(key.id).resources == resources, "invariant: in the wrong queue");
+    }
+  }
+  check(queued == state.waiting.size(), "invariant: an order in no queue");
+  for (const auto& [id, order] : state.waiting) {
+    check(id.value() < state.next_id, "invariant: an id from the future");
+    expected[order.tenant].insert(id);
+  }
+  check(expected == state.orders_of_tenant, "invariant: the orders of a tenant");
+}
+
+// What time alone will change is on the list, and nothing else.
+void deadlines_are_complete(const State& state) {
+  std::set<Deadline> expected;
+  for (const auto& [id, lease] : state.leases) {
+    if (const auto deadline = deadline_of(state, lease)) {
+      expected.insert(*deadline);
+    }
+  }
+  for (const auto& [id, quote] : state.quotes) {
+    expected.insert(deadline_of(quote));
+  }
+  for (const auto& [id, order] : state.waiting) {
+    expected.insert(deadline_of(state, order));
+  }
+  for (const auto& [id, node] : state.nodes) {
+    if (const auto deadline = deadline_of(state, node)) {
+      expected.insert(*deadline);
+    }
+  }
+  check(expected == state.deadlines, "invariant: deadlines");
+}
+
+// 0 ≤ free ≤ total in every pool, and each list says what the nodes and orders say.
+void pools_are_true(const State& state) {
+  State fresh;
+  fresh.policy = state.policy;
+  fresh.classes = state.classes;
+  for (const auto& [key, pool] : state.pools) {
+    fresh.pools[key].last_price = pool.last_price;
+  }
+  for (const auto& [id, node] : state.nodes) {
+    list_node(fresh, node);
+  }
+  for (const auto& [id, order] : state.waiting) {
+    add_waiting(fresh, order);
+  }
+  for (const auto& [id, lease] : state.leases) {
+    PoolRecord& pool = fresh.pools.at(PoolKey{lease.gpu_class, lease.site});
+    for (const RankPlacement& rank : lease.allocations.back().ranks) {
+      const bool owners_use = lease.tenant == state.nodes.at(rank.node).owner;
+      pool.gpus_leased += std::ssize(rank.items);
+      pool.demand_leased += owners_use ? 0 : std::ssize(rank.items);
+    }
+  }
+  check(fresh.pools.size() == state.pools.size(), "invariant: the set of pools");
+  for (const auto& [key, pool] : state.pools) {
+    PoolRecord& expected = fresh.pools.at(key);
+    refresh_supply(expected);
+    check(expected == pool, "invariant: a pool's counts and lists");
+  }
+}
+
+}  // namespace
+
+void check_invariants(const State& state) {
+  each_gpu_is_sold_once(state);
+  gpu_states_are_true(state);
+  node_resources_add_up(state);
+  leases_are_whole(state);
+  nobody_pays_more_than_agreed(state);
+  orders_are_known_once(state);
+  deadlines_are_complete(state);
+  pools_are_true(state);
+}
+
+}  // namespace bmgpu::core

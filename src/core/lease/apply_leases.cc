@@ -1,0 +1,161 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "core/apply_parts.h"
+#include "core/indexes.h"
+
+namespace bmgpu::core {
+namespace {
+
+Lease& lease_at(State& state, LeaseId id) {
+  const auto it = state.leases.find(id);
+  check(it != state.leases.end(), "apply: no such lease");
+  return it->second;
+}
+
+// Changes a lease and its deadline.
+template <typename Change>
+void change_lease(State& state, LeaseId id, Change change) {
+  Lease& lease = lease_at(state, id);
+  if (const auto deadline = deadline_of(state, lease)) {
+    state.deadlines.erase(*deadline);
+  }
+  change(lease);
+  if (const auto deadline = deadline_of(state, lease)) {
+    state.deadlines.insert(*deadline);
+  }
+}
+
+GpuRecord& gpu_of(NodeRecord& node, const Item& item) {
+  const auto it = std::find_if(node.gpus.begin(), node.gpus.end(),
+                               [&](const GpuRecord& gpu) { return gpu.id == item.gpu; });
+  check(it != node.gpus.end(), "apply: an item on another node");
+  return *it;
+}
+
+void hold_rank(State& state, const Lease& lease, const RankPlacement& rank) {
+  NodeRecord& node = state.nodes.at(rank.node);
+  unlist_node(state, node);
+  for (const Item& item : rank.items) {
+    GpuRecord& gpu = gpu_of(node, item);
+    check(gpu.state == GpuState::Free, "apply: a GPU is leased that is not free");
+    gpu.state = GpuState::Leased;
+    gpu.lease = lease.id;
+    gpu.owners_use = lease.tenant == node.owner;
+  }
+  node.used.cpu_millis += rank.cpu_millis;
+  node.used.memory_mib += rank.memory_mib;
+  node.used.scratch_mib += rank.scratch_mib;
+  node.leases.insert(lease.id);
+  list_node(state, node);
+}
+
+// Returns how many of its GPUs were the owner's own use.
+std::int64_t release_rank(State& state, const Lease& lease, const RankPlacement& rank) {
+  NodeRecord& node = state.nodes.at(rank.node);
+  std::int64_t owners_use = 0;
+  unlist_node(state, node);
+  for (const Item& item : rank.items) {
+    GpuRecord& gpu = gpu_of(node, item);
+    check(gpu.lease == lease.id, "apply: another lease's GPU is released");
+    owners_use += gpu.owners_use ? 1 : 0;
+    gpu.lease = LeaseId();
+    gpu.owners_use = false;
+    if (gpu.state == GpuState::Leased) {
+      gpu.state = GpuState::Sanitizing;
+    }
+  }
+  node.used.cpu_millis -= rank.cpu_millis;
+  node.used.memory_mib -= rank.memory_mib;
+  node.used.scratch_mib -= rank.scratch_mib;
+  node.leases.erase(lease.id);
+  list_node(state, node);
+  return owners_use;
+}
+
+}  // namespace
+
+void apply_event(State& state, const LeaseGranted& event) {
+  const Lease& lease = event.lease;
+  const auto waiting = state.waiting.find(lease.order);
+  if (waiting != state.waiting.end()) {
+    remove_waiting(state, waiting->second);
+    state.waiting.erase(waiting);
+    state.review_due = state.review_due && !state.waiting.empty();
+  }
+  const std::size_t leases_before = state.leases.size();
+  state.leases.emplace_hint(state.leases.end(), lease.id, lease);
+  check(state.leases.size() == leases_before + 1, "apply: a lease twice");
+  PoolRecord& pool = state.pools.at(PoolKey{lease.gpu_class, lease.site});
+  for (const RankPlacement& rank : lease.allocations.back().ranks) {
+    hold_rank(state, lease, rank);
+    const bool owners_use = lease.tenant == state.nodes.at(rank.node).owner;
+    pool.gpus_leased += std::ssize(rank.items);
+    pool.demand_leased += owners_use ? 0 : std::ssize(rank.items);
+  }
+  auto& orders = state.orders_of_tenant[lease.tenant];
+  orders.insert(orders.end(), lease.order);
+  if (const auto deadline = deadline_of(state, lease)) {
+    state.deadlines.insert(*deadline);
+  }
+  note_id(state, lease.order.value());
+  note_id(state, lease.id.value());
+  note_time(state, lease.start);
+}
+
+void apply_event(State& state, const LeaseRunning& event) {
+  change_lease(state, event.id, [&](Lease& lease) {
+    lease.state = LeaseState::Running;
+    lease.running_since = event.since;
+    lease.attempts.at(event.rank).state = AttemptState::Running;
+  });
+  note_time(state, event.since);
+}
+
+void apply_event(State& state, const LeaseExtended& event) {
+  change_lease(state, event.id, [&](Lease& lease) {
+    check(event.end > lease.end, "apply: an extension that shortens");
+    lease.end = event.end;
+    lease.allocations.back().until = event.end;
+    lease.slot_prices = event.slot_prices;
+    lease.policy = event.policy;
+    lease.quoted = event.quoted;
+    lease.price_limit = event.price_limit;
+  });
+}
+
+void apply_event(State& state, const LeaseEnding& event) {
+  change_lease(state, event.id, [&](Lease& lease) {
+    check(lease.state != LeaseState::Ending, "apply: a lease ends twice");
+    lease.state = LeaseState::Ending;
+    lease.ending = event.reason;
+    lease.ending_since = event.at;
+    lease.ending_detail = event.detail;
+    lease.exit_code = event.exit_code;
+  });
+  note_time(state, event.at);
+}
+
+void apply_event(State& state, const LeaseEnded& event) {
+  const Lease& lease = lease_at(state, event.id);
+  if (const auto deadline = deadline_of(state, lease)) {
+    state.deadlines.erase(*deadline);
+  }
+  PoolRecord& pool = state.pools.at(PoolKey{lease.gpu_class, lease.site});
+  for (const RankPlacement& rank : lease.allocations.back().ranks) {
+    const std::int64_t owners_use = release_rank(state, lease, rank);
+    pool.gpus_leased -= std::ssize(rank.items);
+    pool.demand_leased -= std::ssize(rank.items) - owners_use;
+  }
+  const auto tenant = state.orders_of_tenant.find(lease.tenant);
+  check(tenant != state.orders_of_tenant.end(), "apply: a lease without its tenant");
+  tenant->second.erase(lease.order);
+  if (tenant->second.empty()) {
+    state.orders_of_tenant.erase(tenant);
+  }
+  state.leases.erase(event.id);
+  note_time(state, event.at);
+  note_change(state);
+}
+
+}  // namespace bmgpu::core

@@ -1,0 +1,27 @@
+// What a lease costs. Money moves in a later version of this folder; a charge is a number here.
+#pragma once
+
+#include <optional>
+
+#include "core/types.h"
+
+namespace bmgpu::core {
+
+// Σ over the slots of ⌈price × ms in the slot ÷ 900,000⌉ for the part [from, until) of a lease
+// whose first slot price belongs to the slot of `lease_start`. REQUIRES: prices cover the part.
+Money charge_between(const std::vector<Price>& slot_prices, Instant lease_start, Instant from,
+                     Instant until);
+
+struct Bill {
+  std::optional<Instant> from;  // absent: it never ran, nothing is charged
+  Duration billed;              // wall time
+  Money charged;
+  bool operator==(const Bill&) const = default;
+};
+// The bill of a lease whose metering stopped at `stopped` for `reason`.
+//  - Nothing if it never ran, or if its start failed.
+//  - At least lease.billed_min, unless the node or a GPU failed.
+//  - Never more than lease.quoted, and for no time outside the lease's priced window.
+Bill bill(const Lease& lease, EndReason reason, Instant stopped);
+
+}  // namespace bmgpu::core

@@ -1,0 +1,63 @@
+// Which waiting order is served next. Orders that want the same resources stand in one queue,
+// shortest GPU-time first, so a queue that fits nowhere costs one look.
+#include <map>
+#include <tuple>
+
+#include "core/market/orders.h"
+
+namespace bmgpu::core {
+namespace {
+
+// Orders of one queue with the same duration, pool and standing in demand pay the same.
+using PriceClass = std::tuple<Duration, PoolKey, bool>;
+
+PriceClass price_class(const State& state, const Order& order) {
+  const PoolKey home{order.gpu_class, order.site};
+  const Price limit = order.price_limit;
+  const bool is_demand = limit.count() == 0 || limit >= state.pools.at(home).last_price;
+  return {order.duration, home, is_demand};
+}
+
+}  // namespace
+
+std::optional<std::pair<const Order*, Candidate>> next_to_serve(const State& state, Instant now) {
+  std::optional<std::pair<const Order*, Candidate>> best;
+  std::optional<QueueKey> best_key;
+  for (const auto& [resources, queue] : state.queue) {
+    std::map<PriceClass, std::optional<Candidate>> places;
+    for (const QueueKey& key : queue) {
+      if (best_key && *best_key < key) {
+        break;
+      }
+      const Order& order = state.waiting.at(key.id);
+      const auto [it, is_new] = places.try_emplace(price_class(state, order));
+      if (is_new) {
+        auto found = cheapest_place(state, resources, now, order.duration, &order);
+        if (auto* candidate = std::get_if<Candidate>(&found)) {
+          it->second = std::move(*candidate);
+        }
+      }
+      if (!it->second) {
+        break;  // it fits nowhere, whatever the duration
+      }
+      if (!above_limit(state, *it->second, resources.gpus, now, order.duration,
+                       order.price_limit)) {
+        best.emplace(&order, *it->second);
+        best_key = key;
+        break;
+      }
+    }
+  }
+  return best;
+}
+
+std::optional<Reason> why_waiting(const State& state, const Order& order, Instant now) {
+  const auto found = cheapest_place(state, order.resources, now, order.duration, &order);
+  if (const auto* reason = std::get_if<Reason>(&found)) {
+    return *reason;
+  }
+  return above_limit(state, std::get<Candidate>(found), order.resources.gpus, now, order.duration,
+                     order.price_limit);
+}
+
+}  // namespace bmgpu::core

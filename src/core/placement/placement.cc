@@ -1,0 +1,263 @@
+// Best fit. A pool lists its nodes by the number of their free GPUs; the first list with enough,
+// from the fullest node on, holds the best fit. Inside a list nodes in use come first, then ids.
+// Cost: one set lookup per list unless CPU, memory or scratch do not fit.
+#include "core/placement/placement.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+#include "base/wide.h"
+#include "core/ledger/charge.h"
+#include "core/market/pricing.h"
+#include "core/market/words.h"
+
+namespace bmgpu::core {
+namespace {
+
+std::int64_t share(std::int64_t asked, std::int64_t whole, std::int64_t gpus,
+                   std::int64_t gpus_of_node) {
+  if (asked > 0) {
+    return asked;
+  }
+  return static_cast<std::int64_t>(Wide{whole} * gpus / std::max<std::int64_t>(gpus_of_node, 1));
+}
+
+bool fits(const NodeRecord& node, const NodeCapacity& used, const Resources& resources) {
+  const NodeCapacity want = share_of_capacity(node, resources);
+  return used.cpu_millis + want.cpu_millis <= node.capacity.cpu_millis &&
+         used.memory_mib + want.memory_mib <= node.capacity.memory_mib &&
+         used.scratch_mib + want.scratch_mib <= node.capacity.scratch_mib;
+}
+
+// How good a fit is: fewest free GPUs, then in use, then id.
+using FitRank = std::tuple<std::size_t, bool, NodeId>;
+
+std::optional<FitRank> best_in(const State& state, const FreeNodes& lists,
+                               const Resources& resources) {
+  for (auto free = static_cast<std::size_t>(resources.gpus); free < lists.size(); ++free) {
+    for (const auto& [idle, id] : lists[free]) {
+      const NodeRecord& node = state.nodes.at(id);
+      if (fits(node, node.used, resources)) {
+        return FitRank{free, idle, id};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// GPUs of the order itself that the pool's demand counts while it waits.
+std::int64_t own_demand(const PoolKey& key, const PoolRecord& pool, const Order* waiting) {
+  if (waiting == nullptr || PoolKey{waiting->gpu_class, waiting->site} != key) {
+    return 0;
+  }
+  const Price limit = waiting->price_limit;
+  return limit.count() == 0 || limit >= pool.last_price ? waiting->resources.gpus : 0;
+}
+
+// Whether some node of the pool, empty and healthy, would hold it.
+bool could_ever_hold(const State& state, const PoolRecord& pool, const Resources& resources) {
+  for (auto size = pool.nodes_by_size.lower_bound(resources.gpus); size != pool.nodes_by_size.end();
+       ++size) {
+    for (const NodeId id : size->second) {
+      if (fits(state.nodes.at(id), NodeCapacity{}, resources)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+template <typename Visit>  // visit(PoolKey, PoolRecord)
+void for_each_pool(const State& state, const std::vector<ClassId>& classes, Visit visit) {
+  for (const ClassId id : classes) {
+    for (auto it = state.pools.lower_bound(PoolKey{id, SiteId()});
+         it != state.pools.end() && it->first.gpu_class == id; ++it) {
+      visit(it->first, it->second);
+    }
+  }
+}
+
+Reason why_never(const State& state, const std::vector<ClassId>& classes,
+                 const Resources& resources) {
+  std::int64_t largest = 0;
+  for_each_pool(state, classes, [&](const PoolKey&, const PoolRecord& pool) {
+    if (!pool.nodes_by_size.empty()) {
+      largest = std::max(largest, pool.nodes_by_size.rbegin()->first);
+    }
+  });
+  if (largest < resources.gpus) {
+    return {ReasonCode::TooManyGpus, "no node has " + std::to_string(resources.gpus) +
+                                         " such GPUs; the largest has " + std::to_string(largest)};
+  }
+  return {ReasonCode::NodeResources,
+          "no node with enough such GPUs has that much CPU, memory or scratch; ask for less"};
+}
+
+Reason why_not_now(const State& state, const std::vector<ClassId>& classes,
+                   const Resources& resources) {
+  bool has_supply = false;
+  bool has_gpus = false;
+  for_each_pool(state, classes, [&](const PoolKey&, const PoolRecord& pool) {
+    has_supply = has_supply || pool.supply > 0;
+    for (const auto& [floor, lists] : pool.free_by_floor) {
+      for (auto free = static_cast<std::size_t>(resources.gpus); free < lists.size(); ++free) {
+        has_gpus = has_gpus || !lists[free].empty();
+      }
+    }
+  });
+  if (!has_supply) {
+    return {ReasonCode::NoSupply, "no healthy GPU of this kind is listed now"};
+  }
+  if (has_gpus) {
+    return {ReasonCode::NodeResources,
+            "GPUs are free, but not the CPU, memory or scratch beside them; ask for less of it or "
+            "wait"};
+  }
+  return {ReasonCode::NoCapacityNow, "no node has " + std::to_string(resources.gpus) +
+                                         " such GPUs free now; fewer GPUs may start sooner"};
+}
+
+struct Offer {
+  Candidate candidate;
+  FitRank rank;
+};
+auto order_of(const Offer& offer) {
+  return std::tie(offer.candidate.total, offer.candidate.pool, offer.rank);
+}
+
+}  // namespace
+
+NodeCapacity share_of_capacity(const NodeRecord& node, const Resources& resources) {
+  const auto part = [&](std::int64_t asked, std::int64_t whole) {
+    return share(asked, whole, resources.gpus, node.gpus_named);
+  };
+  return NodeCapacity{part(resources.cpu_millis, node.capacity.cpu_millis),
+                      part(resources.memory_mib, node.capacity.memory_mib),
+                      part(resources.scratch_mib, node.capacity.scratch_mib)};
+}
+
+std::variant<std::vector<ClassId>, Reason> matching_classes(const State& state,
+                                                            const Resources& resources) {
+  std::vector<ClassId> classes;
+  bool words_match_some = false;
+  std::string known;
+  for (const auto& [id, record] : state.classes) {
+    const bool named = all_words_in(resources.gpu_words, record.words);
+    words_match_some = words_match_some || named;
+    if (named && record.spec.memory_mib >= resources.gpu_memory_mib_min) {
+      classes.push_back(id);
+    }
+  }
+  if (!classes.empty()) {
+    return classes;
+  }
+  if (words_match_some) {
+    return Reason{
+        ReasonCode::NotEnoughMemory,
+        "no such GPU has " + std::to_string(resources.gpu_memory_mib_min) + " MiB of memory"};
+  }
+  std::set<std::string> models;
+  for (const auto& [id, record] : state.classes) {
+    models.insert(record.spec.model);
+  }
+  for (const std::string& model : models) {
+    known += (known.empty() ? "" : ", ") + model;
+  }
+  return Reason{ReasonCode::UnknownGpu, known.empty() ? "no node has joined yet, so there is no GPU"
+                                                      : "no GPU is named '" + resources.gpu_words +
+                                                            "'; there are: " + known};
+}
+
+std::variant<PoolKey, Reason> home_pool(const State& state, const Resources& resources) {
+  auto matched = matching_classes(state, resources);
+  if (auto* reason = std::get_if<Reason>(&matched)) {
+    return std::move(*reason);
+  }
+  const auto& classes = std::get<std::vector<ClassId>>(matched);
+  std::optional<PoolKey> home;
+  Price home_price;
+  for_each_pool(state, classes, [&](const PoolKey& key, const PoolRecord& pool) {
+    if ((!home || pool.last_price < home_price) && could_ever_hold(state, pool, resources)) {
+      home = key;
+      home_price = pool.last_price;
+    }
+  });
+  if (!home) {
+    return why_never(state, classes, resources);
+  }
+  return *home;
+}
+
+std::optional<NodeId> best_fit(const State& state, const PoolRecord& pool,
+                               const Resources& resources, Price owner_floor) {
+  std::optional<FitRank> best;
+  for (const auto& [floor, lists] : pool.free_by_floor) {
+    if (floor > owner_floor) {
+      break;
+    }
+    const auto rank = best_in(state, lists, resources);
+    if (rank && (!best || *rank < *best)) {
+      best = rank;
+    }
+  }
+  return best ? std::optional(std::get<NodeId>(*best)) : std::nullopt;
+}
+
+std::variant<Candidate, Reason> cheapest_place(const State& state, const Resources& resources,
+                                               Instant now, Duration duration,
+                                               const Order* waiting) {
+  auto matched = matching_classes(state, resources);
+  if (auto* reason = std::get_if<Reason>(&matched)) {
+    return std::move(*reason);
+  }
+  const auto& classes = std::get<std::vector<ClassId>>(matched);
+  const Instant until = priced_until(now, now + duration, state.policy.billed_min);
+  std::optional<Offer> best;
+  for_each_pool(state, classes, [&](const PoolKey& key, const PoolRecord& pool) {
+    if (pool.supply == 0) {
+      return;
+    }
+    PriceRequest request{resources.gpus, now, now, until, 0, own_demand(key, pool, waiting), 0,
+                         Price()};
+    for (const auto& [floor, lists] : pool.free_by_floor) {
+      const auto rank = best_in(state, lists, resources);
+      if (!rank) {
+        continue;
+      }
+      request.owner_floor = floor;
+      std::vector<Price> prices = lease_prices(state, key, pool, request);
+      const Money total = charge_between(prices, now, now, until);
+      Offer offer{Candidate{key, std::get<NodeId>(*rank), floor, std::move(prices), total}, *rank};
+      if (!best || order_of(offer) < order_of(*best)) {
+        best = std::move(offer);
+      }
+    }
+  });
+  if (!best) {
+    return why_not_now(state, classes, resources);
+  }
+  return std::move(best->candidate);
+}
+
+RankPlacement place(const State& state, const NodeRecord& node, ClassId gpu_class,
+                    const Resources& resources) {
+  const NodeCapacity capacity = share_of_capacity(node, resources);
+  RankPlacement rank{node.id, {}, capacity.cpu_millis, capacity.memory_mib, capacity.scratch_mib};
+  const std::int64_t memory_mib = state.classes.at(gpu_class).spec.memory_mib;
+  rank.items.reserve(static_cast<std::size_t>(resources.gpus));
+  for (const GpuRecord& gpu : node.gpus) {
+    if (std::ssize(rank.items) == resources.gpus) {
+      break;
+    }
+    if (gpu.gpu_class == gpu_class && gpu.state == GpuState::Free) {
+      rank.items.push_back(Item{gpu.id, 1000, memory_mib});
+    }
+  }
+  check(std::ssize(rank.items) == resources.gpus, "place: too few free GPUs");
+  return rank;
+}
+
+}  // namespace bmgpu::core

@@ -1,0 +1,163 @@
+#include "core/views.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+#include "core/indexes.h"
+#include "core/ledger/charge.h"
+#include "core/market/orders.h"
+#include "core/market/pricing.h"
+
+namespace bmgpu::core {
+namespace {
+
+DesiredAttempt desired(const NodeRecord& node, const Lease& lease, std::uint32_t rank) {
+  const RankPlacement& placement = lease.allocations.back().ranks[rank];
+  DesiredAttempt attempt;
+  attempt.lease = lease.id;
+  attempt.order = lease.order;
+  attempt.tenant = lease.tenant;
+  attempt.rank = rank;
+  attempt.token = FencingToken{lease.attempts[rank].incarnation, lease.attempts[rank].number};
+  for (const Item& item : placement.items) {
+    const auto gpu = std::find_if(node.gpus.begin(), node.gpus.end(),
+                                  [&](const GpuRecord& record) { return record.id == item.gpu; });
+    check(gpu != node.gpus.end(), "desired: an item on another node");
+    attempt.gpu_uuids.push_back(gpu->uuid);
+  }
+  attempt.cpu_millis = placement.cpu_millis;
+  attempt.memory_mib = placement.memory_mib;
+  attempt.scratch_mib = placement.scratch_mib;
+  attempt.lease_end = lease.end;
+  attempt.restart = lease.restart;
+  return attempt;
+}
+
+GpuView view_of(const GpuRecord& gpu) {
+  return GpuView{gpu.id, gpu.uuid, gpu.gpu_class, gpu.state,
+                 gpu.lease.is_none() ? std::nullopt : std::optional(gpu.lease)};
+}
+
+}  // namespace
+
+std::vector<DesiredAttempt> desired_attempts(const State& state, NodeId id) {
+  std::vector<DesiredAttempt> attempts;
+  const auto it = state.nodes.find(id);
+  if (it == state.nodes.end()) {
+    return attempts;
+  }
+  for (const LeaseId lease_id : it->second.leases) {
+    const Lease& lease = state.leases.at(lease_id);
+    if (lease.state == LeaseState::Ending) {
+      continue;
+    }
+    const auto& ranks = lease.allocations.back().ranks;
+    for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+      if (ranks[rank].node == id) {
+        attempts.push_back(desired(it->second, lease, rank));
+      }
+    }
+  }
+  return attempts;
+}
+
+std::vector<OfferView> offers(const State& state, Instant now) {
+  std::vector<OfferView> rows;
+  for (const auto& [id, node] : state.nodes) {
+    if (!can_be_placed_on(node)) {
+      continue;
+    }
+    for (const ClassId gpu_class : classes_of(node)) {
+      const PoolKey key{gpu_class, node.site};
+      const PoolRecord& pool = state.pools.at(key);
+      const NodeShare share = share_of(node, gpu_class);
+      if (share.healthy == 0 || pool.supply == 0) {
+        continue;
+      }
+      const PriceRequest request{1, now, now, now + kSlot, 0, 0, 0, node.owner_floor};
+      rows.push_back(OfferView{
+          id, gpu_class, node.site, state.classes.at(gpu_class).spec, share.healthy, share.free,
+          lease_prices(state, key, pool, request).front(), node.driver, node.capacity});
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const OfferView& a, const OfferView& b) {
+    return std::tie(a.price, a.node, a.gpu_class) < std::tie(b.price, b.node, b.gpu_class);
+  });
+  return rows;
+}
+
+std::optional<OrderView> find_order(const State& state, OrderId id, Instant now) {
+  const auto waiting = state.waiting.find(id);
+  if (waiting != state.waiting.end()) {
+    const Order& order = waiting->second;
+    return OrderView{id, order.tenant, &order, nullptr,
+                     why_waiting(state, order, std::max(now, state.last_stamp))};
+  }
+  const auto leased = state.leases.find(LeaseId(id.value()));
+  if (leased != state.leases.end()) {
+    return OrderView{id, leased->second.tenant, nullptr, &leased->second, std::nullopt};
+  }
+  return std::nullopt;
+}
+
+std::optional<OrderId> order_of(const State& state, LeaseId lease) {
+  const auto it = state.leases.find(lease);
+  return it != state.leases.end() ? std::optional(it->second.order) : std::nullopt;
+}
+
+std::vector<OrderId> live_orders(const State& state, AccountId tenant) {
+  std::vector<OrderId> orders;
+  if (!tenant.is_none()) {
+    const auto it = state.orders_of_tenant.find(tenant);
+    return it == state.orders_of_tenant.end()
+               ? orders
+               : std::vector<OrderId>(it->second.begin(), it->second.end());
+  }
+  for (const auto& [id, of_tenant] : state.orders_of_tenant) {
+    orders.insert(orders.end(), of_tenant.begin(), of_tenant.end());
+  }
+  std::sort(orders.begin(), orders.end());
+  return orders;
+}
+
+Money charge_so_far(const State& state, const Lease& lease, Instant now) {
+  Instant until = std::max(now, state.last_stamp);
+  if (lease.ending_since) {
+    until = *lease.ending_since;
+  }
+  return bill(lease, lease.ending.value_or(EndReason::Stopped), until).charged;
+}
+
+Money quoted(const Lease& lease) { return lease.quoted; }
+
+std::vector<NodeView> nodes(const State& state) {
+  std::vector<NodeView> views;
+  views.reserve(state.nodes.size());
+  for (const auto& [id, node] : state.nodes) {
+    NodeView view{
+        id,         node.owner, node.site, node.capacity,          node.driver, node.listing,
+        node.ready, node.lost,  {},        std::ssize(node.leases)};
+    for (const GpuRecord& gpu : node.gpus) {
+      view.gpus.push_back(view_of(gpu));
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+const GpuClassSpec& class_spec(const State& state, ClassId id) {
+  const auto it = state.classes.find(id);
+  check(it != state.classes.end(), "class_spec: no such class");
+  return it->second.spec;
+}
+
+const MarketPolicy& policy(const State& state) { return state.policy; }
+
+const Quote* find_quote(const State& state, QuoteId id) {
+  const auto it = state.quotes.find(id);
+  return it != state.quotes.end() ? &it->second : nullptr;
+}
+
+}  // namespace bmgpu::core
