@@ -26,6 +26,11 @@ bool is_name(std::string_view text, std::string_view inner) {
          });
 }
 
+// Vendor or class. podman 4.3 panics on one of a single letter, so two are the least.
+bool is_kind_part(std::string_view text, std::string_view inner) {
+  return text.size() >= 2 && !(text.front() >= '0' && text.front() <= '9') && is_name(text, inner);
+}
+
 // JSON text. Paths may hold any byte: control characters are escaped, the rest is taken as UTF-8.
 std::string quoted(const std::string& text) {
   static constexpr char kHex[] = "0123456789abcdef";
@@ -117,11 +122,13 @@ Result<void> check_devices(const std::vector<CdiDevice>& devices) {
 Result<void> check_cdi_kind(const std::string& kind) {
   const std::size_t slash = kind.find('/');
   if (slash == std::string::npos || kind.size() > 128 ||
-      !is_name(std::string_view(kind).substr(0, slash), "-_.") ||
-      !is_name(std::string_view(kind).substr(slash + 1), "-_")) {
-    return Error{ErrorCode::InvalidArgument,
-                 "'" + kind + "' is not a CDI kind; write vendor/class, for instance " +
-                     "bm-gpu.example/gpu: letters, digits, - and _, dots in the vendor only"};
+      !is_kind_part(std::string_view(kind).substr(0, slash), "-_.") ||
+      !is_kind_part(std::string_view(kind).substr(slash + 1), "-_")) {
+    return Error{
+        ErrorCode::InvalidArgument,
+        "'" + kind + "' is not a CDI kind; write vendor/class, for instance " +
+            "bm-gpu.example/gpu: letters, digits, - and _, dots in the vendor only, each part at "
+            "least two long and beginning with a letter"};
   }
   return {};
 }

@@ -45,7 +45,8 @@ struct CdiSpec {
   CdiDriverFiles driver;           // empty for simulated GPUs
 };
 
-// A kind is vendor/class of letters, digits, '-', '_' (and '.' in the vendor), at most 128 bytes.
+// A kind is vendor/class of letters, digits, '-', '_' (and '.' in the vendor), each part two or
+// more characters that begin with a letter, at most 128 bytes.
 Result<void> check_cdi_kind(const std::string& kind);
 
 // The JSON text. Its bytes depend on `spec` alone.

@@ -75,10 +75,10 @@ TEST_F(CdiTest, FileIsWrittenOnceAndRemoved) {
 
 TEST_F(CdiTest, RefusesNamesThatEnginesDoNotTake) {
   for (const char* kind : {"", "gpu", "/gpu", "vendor/", "vendor/a.b", "ven dor/gpu", "-v/gpu",
-                           "v/gpu/x", "v/../x", "v=1/gpu"}) {
+                           "v/gpu/x", "v/../x", "v=1/gpu", "a/gpu", "vendor/g", "1v/gpu"}) {
     EXPECT_FALSE(check_cdi_kind(kind).ok()) << kind;
   }
-  for (const char* kind : {"vendor/gpu", "bm-gpu.example/node-3", "a/b"}) {
+  for (const char* kind : {"vendor/gpu", "bm-gpu.example/node-3", "ab/cd"}) {
     EXPECT_TRUE(check_cdi_kind(kind).ok()) << kind;
   }
   CdiSpec spec = simulated();

@@ -31,7 +31,7 @@ GpuProbeOptions SimulatedGpus::options() const {
   options.sim_profile = profile_file();
   options.sample_period = milliseconds(50);
   options.call_deadline = milliseconds(1000);
-  options.init_deadline = milliseconds(3000);
+  options.init_deadline = milliseconds(10'000);
   options.restart_delay_min = milliseconds(10);
   options.restart_delay_max = milliseconds(100);
   options.hung_retry = milliseconds(60'000);
