@@ -142,6 +142,7 @@ core::Lease Reader::lease(const v1::Lease& from) {
   }
   to.price_limit = Price(from.price_limit_micros());
   to.quoted = Money(from.quoted_micros());
+  to.billed_min = Duration(from.billed_min_ms());
   return to;
 }
 

@@ -104,7 +104,7 @@ void put(const core::Attempt& value, v1::Attempt* to) {
 void put(const core::Lease& value, v1::Lease* to) {
   const auto& [id, order, tenant, gpu_class, site, gpus, start, end, slot_prices, allocations,
                attempts, policy, restart, state, running_since, ending, ending_since, ending_detail,
-               exit_code, price_limit, quoted] = value;
+               exit_code, price_limit, quoted, billed_min] = value;
   to->set_id(id.value());
   to->set_order(order.value());
   to->set_tenant(tenant.value());
@@ -138,6 +138,7 @@ void put(const core::Lease& value, v1::Lease* to) {
   }
   to->set_price_limit_micros(price_limit.count());
   to->set_quoted_micros(quoted.count());
+  to->set_billed_min_ms(billed_min.count());
 }
 
 void put(const core::Order& value, v1::Order* to) {

@@ -93,17 +93,17 @@ core::Lease EventMaker::lease() {
   const auto attempt = [this] {
     return core::Attempt{id<AttemptNumber>(), id<Incarnation>(), one_of(core::AttemptState::Ended)};
   };
-  return {id<LeaseId>(),    id<OrderId>(),
-          id<AccountId>(),  id<ClassId>(),
-          id<SiteId>(),     number(),
-          instant(),        instant(),
-          prices(),         some(allocation),
-          some(attempt),    id<PolicyVersion>(),
-          restart(),        one_of(core::LeaseState::Ending),
-          maybe_instant(),  maybe([this] { return end_reason(); }),
-          maybe_instant(),  text(),
-          exit_code(),      quantity<Price>(),
-          quantity<Money>()};
+  return {id<LeaseId>(),     id<OrderId>(),
+          id<AccountId>(),   id<ClassId>(),
+          id<SiteId>(),      number(),
+          instant(),         instant(),
+          prices(),          some(allocation),
+          some(attempt),     id<PolicyVersion>(),
+          restart(),         one_of(core::LeaseState::Ending),
+          maybe_instant(),   maybe([this] { return end_reason(); }),
+          maybe_instant(),   text(),
+          exit_code(),       quantity<Price>(),
+          quantity<Money>(), quantity<Duration>()};
 }
 
 core::Order EventMaker::order() {
