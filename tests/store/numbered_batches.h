@@ -62,4 +62,8 @@ inline std::vector<Recorded> numbered_events(std::uint64_t k, Sequence after = S
   return events;
 }
 
+// Whether `journal`, just opened, holds exactly batches 1 … k for some k ≥ `at_least`, behind
+// whatever snapshot it has. Says what is wrong, or nothing; k comes out in `found`.
+std::string mismatch(Journal& journal, std::uint64_t at_least, std::uint64_t* found);
+
 }  // namespace bmgpu::store
