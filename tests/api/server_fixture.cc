@@ -35,6 +35,7 @@ void ServerFixture::serve(ServerLimits limits, std::optional<TlsFiles> tls) {
   server_->page("/readyz", [] { return Server::Page{503, "text/plain; charset=utf-8", "no\n"}; });
   add_routes(*server_);
   ListenerOptions options;
+  options.address = address_;
   options.tls = std::move(tls);
   const auto port = server_->listen(options);
   ASSERT_TRUE(port.ok()) << port.error().message;

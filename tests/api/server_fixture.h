@@ -40,6 +40,7 @@ class ServerFixture : public ::testing::Test {
   std::size_t held_count();
 
   std::unique_ptr<Server> server_;
+  std::string address_ = "127.0.0.1";  // where serve() listens
   std::uint16_t port_ = 0;
   std::mutex mutex_;
   std::vector<std::shared_ptr<Replier>> held_;
