@@ -51,13 +51,4 @@ AnswerVerdict GuardState::take(const HeartbeatReply& reply, std::int64_t now_boo
   return extends ? AnswerVerdict::Extended : AnswerVerdict::Granted;
 }
 
-std::optional<std::int64_t> GuardState::silent_ns(std::int64_t now_boottime_ns) const {
-  if (last_answer_ == last_sent_) {
-    return std::nullopt;
-  }
-  const std::uint64_t oldest =
-      last_sent_ - last_answer_ < kRemembered ? last_answer_ + 1 : last_sent_ - kRemembered + 1;
-  return now_boottime_ns - sent_[oldest % kRemembered];
-}
-
 }  // namespace bmgpu::agent_core

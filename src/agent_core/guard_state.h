@@ -18,7 +18,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 
 #include "base/ids.h"
 
@@ -66,6 +65,10 @@ class GuardState {
   static constexpr std::size_t kRemembered = 64;
   static constexpr std::uint64_t kFenceMsMax = 10'000;
 
+  GuardState() = default;
+  // Continues after a guard of the same boot that published `before`.
+  explicit GuardState(const Permission& before) : permission_(before) {}
+
   // The heartbeat to send now. REQUIRES: now does not go back.
   HeartbeatToSend next(std::int64_t now_boottime_ns);
   AnswerVerdict take(const HeartbeatReply& reply, std::int64_t now_boottime_ns);
@@ -73,9 +76,6 @@ class GuardState {
   const Permission& permission() const { return permission_; }
   std::uint64_t last_sent_sequence() const { return last_sent_; }
   std::uint64_t last_answer_sequence() const { return last_answer_; }
-  // How long ago the oldest heartbeat without an answer to it or to a newer one was sent; absent if
-  // every one was answered. For noticing a dead connection.
-  std::optional<std::int64_t> silent_ns(std::int64_t now_boottime_ns) const;
 
  private:
   std::int64_t& sent_at(std::uint64_t sequence) { return sent_[sequence % kRemembered]; }

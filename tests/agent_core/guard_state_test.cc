@@ -101,16 +101,15 @@ TEST(GuardStateTest, ARestoredMarketGivesItsOwnGrantAndTheOldOneIsSilenced) {
   EXPECT_EQ(guard.take(reply(3, 200 * kMs, 1), 230 * kMs), AnswerVerdict::OldIncarnation);
 }
 
-TEST(GuardStateTest, SilenceIsTheAgeOfTheOldestUnansweredHeartbeat) {
-  GuardState guard;
-  EXPECT_EQ(guard.silent_ns(0), std::nullopt);
-  guard.next(0);
-  guard.next(500 * kMs);
-  EXPECT_EQ(guard.silent_ns(700 * kMs), 700 * kMs);
-  guard.take(reply(1, 0), 710 * kMs);
-  EXPECT_EQ(guard.silent_ns(800 * kMs), 300 * kMs);
-  guard.take(reply(2, 500 * kMs), 810 * kMs);
-  EXPECT_EQ(guard.silent_ns(900 * kMs), std::nullopt);
+TEST(GuardStateTest, ContinuesTheGrantOfTheGuardBeforeIt) {
+  GuardState first;
+  first.next(0);
+  first.take(reply(1, 0), 10 * kMs);
+  GuardState second(first.permission());
+  EXPECT_TRUE(permits(second.permission(), 1500 * kMs));
+  second.next(1500 * kMs);
+  EXPECT_EQ(second.take(reply(1, 1500 * kMs), 1510 * kMs), AnswerVerdict::Extended);
+  EXPECT_EQ(second.permission().grant, 1u);
 }
 
 // Random sends, losses, delays and reordering against the definition: at every instant the node may

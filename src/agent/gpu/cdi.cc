@@ -164,7 +164,7 @@ Result<std::string> write_cdi(const std::string& dir, const CdiSpec& spec) {
     return folder.error();
   }
   const std::string path = cdi_path(dir, spec.kind);
-  if (Result<std::string> present = read_file(path, kFileBytesMax);
+  if (Result<std::string> present = read_small_file(path, kFileBytesMax);
       present && *present == *document) {
     return path;
   }

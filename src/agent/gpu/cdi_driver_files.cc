@@ -83,7 +83,7 @@ void add_libraries(const std::string& root, const std::string& version, CdiDrive
 Result<CdiDriverFiles> find_driver_files(const std::string& root_folder,
                                          const std::string& driver_version) {
   const std::string root = root_folder == "/" ? "" : root_folder;
-  Result<std::string> devices = read_file(root + "/proc/devices", kProcBytesMax);
+  Result<std::string> devices = read_small_file(root + "/proc/devices", kProcBytesMax);
   if (!devices) {
     return devices.error();
   }

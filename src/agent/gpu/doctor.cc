@@ -94,7 +94,7 @@ DoctorCheck check_gpu(const GpuState& gpu) {
 
 DoctorCheck check_cdi(const GpuView& view, const GpuDoctorOptions& options) {
   const std::string path = cdi_path(options.cdi_dir, options.cdi_kind);
-  Result<std::string> text = read_file(path, kFileBytesMax);
+  Result<std::string> text = read_small_file(path, kFileBytesMax);
   if (!text) {
     return {"cdi file", false, text.error().message,
             "start bm-agent: it writes the file when it has seen its GPUs"};

@@ -74,7 +74,7 @@ Result<void> replace_file(const std::string& path, std::string_view bytes, unsig
   return fsync_folder(folder_of(path));
 }
 
-Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
+Result<std::string> read_small_file(const std::string& path, std::size_t bytes_max) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return errno_error("cannot open", path);

@@ -14,7 +14,7 @@ namespace bmgpu::agent {
 Result<void> replace_file(const std::string& path, std::string_view bytes, unsigned mode = 0644);
 
 // The bytes of a file of at most `bytes_max`. NotFound, ResourceExhausted, Unavailable.
-Result<std::string> read_file(const std::string& path, std::size_t bytes_max);
+Result<std::string> read_small_file(const std::string& path, std::size_t bytes_max);
 
 // mkdir -p with `mode` for the folders that it makes.
 Result<void> ensure_folder(const std::string& path, unsigned mode = 0755);

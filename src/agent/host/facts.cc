@@ -41,7 +41,7 @@ std::optional<std::int64_t> to_integer(std::string_view text) {
 }
 
 std::optional<std::string> first_line(const std::string& path) {
-  Result<std::string> text = read_file(path, kProcBytesMax);
+  Result<std::string> text = read_small_file(path, kProcBytesMax);
   if (!text) {
     return std::nullopt;
   }
@@ -65,7 +65,7 @@ std::optional<std::int64_t> line_value(const std::string& text, std::string_view
 
 // This process's place in a cgroup hierarchy: "/a/b". `controller` empty: the v2 hierarchy.
 std::optional<std::string> cgroup_path(const std::string& root, std::string_view controller) {
-  Result<std::string> text = read_file(root + "/proc/self/cgroup", kProcBytesMax);
+  Result<std::string> text = read_small_file(root + "/proc/self/cgroup", kProcBytesMax);
   if (!text) {
     return std::nullopt;
   }
@@ -207,7 +207,7 @@ std::int64_t clock_ms(clockid_t clock) {
 Result<HostFacts> read_host_facts(const std::string& root_folder) {
   const std::string root = root_folder == "/" ? "" : root_folder;
   HostFacts facts;
-  Result<std::string> memory = read_file(root + "/proc/meminfo", kProcBytesMax);
+  Result<std::string> memory = read_small_file(root + "/proc/meminfo", kProcBytesMax);
   const std::optional<std::int64_t> total_kib =
       memory ? line_value(*memory, "MemTotal:") : std::nullopt;
   if (!total_kib) {

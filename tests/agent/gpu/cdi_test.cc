@@ -41,7 +41,7 @@ CdiSpec real() {
 }
 
 std::string golden(const std::string& name) {
-  return read_file(std::string(TEST_GOLDEN) + "/" + name, kMiB).value();
+  return read_small_file(std::string(TEST_GOLDEN) + "/" + name, kMiB).value();
 }
 
 TEST_F(CdiTest, DocumentOfSimulatedGpusIsExact) {
@@ -55,7 +55,7 @@ TEST_F(CdiTest, DocumentOfRealGpusIsExact) {
 TEST_F(CdiTest, FileIsWrittenOnceAndRemoved) {
   const std::string path = write_cdi(folder(), simulated()).value();
   EXPECT_EQ(path, folder() + "/bm-gpu.example-node-3.json");
-  EXPECT_EQ(read_file(path, kMiB).value(), golden("cdi_simulated.json"));
+  EXPECT_EQ(read_small_file(path, kMiB).value(), golden("cdi_simulated.json"));
   struct stat first {};
   ASSERT_EQ(stat(path.c_str(), &first), 0);
   EXPECT_EQ(first.st_mode & 07777, 0644u);

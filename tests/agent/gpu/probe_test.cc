@@ -285,7 +285,7 @@ TEST_F(GpuProbeTest, AWorkerThatDiesIsReplaced) {
   ASSERT_EQ(healthy(probe->refresh(kTestLimit)), 8u);
   int killed = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const Result<std::string> stat = read_file(entry.path().string() + "/stat", 4096);
+    const Result<std::string> stat = read_small_file(entry.path().string() + "/stat", 4096);
     const std::string parent = ") S " + std::to_string(getpid()) + " ";
     if (stat && stat->find("(nvml-worker") != std::string::npos &&
         stat->find(parent) != std::string::npos) {

@@ -104,11 +104,11 @@ TEST(SimProfileTest, RefusesWhatNoDriverWouldReport) {
 
 TEST(SimProfileTest, ARefusedEditChangesNothing) {
   SimulatedGpus gpus("h200-4.yaml");
-  const std::string before = read_file(gpus.profile_file(), 1 << 20).value();
+  const std::string before = read_small_file(gpus.profile_file(), 1 << 20).value();
   const Result<void> edited = edit_sim_profile(
       gpus.profile_file(), [](SimProfile& p) { p.gpus[0].memory_used_mib = 1'000'000; });
   ASSERT_FALSE(edited.ok());
-  EXPECT_EQ(read_file(gpus.profile_file(), 1 << 20).value(), before);
+  EXPECT_EQ(read_small_file(gpus.profile_file(), 1 << 20).value(), before);
 }
 
 }  // namespace

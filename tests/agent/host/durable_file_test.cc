@@ -23,7 +23,7 @@ TEST_F(DurableFileTest, ReplacesWithTheModeAskedForAndLeavesNoTemporary) {
   const std::string path = folder_ + "/secret";
   ASSERT_TRUE(replace_file(path, "one", 0600).ok());
   ASSERT_TRUE(replace_file(path, "two", 0600).ok());
-  EXPECT_EQ(read_file(path, 3).value(), "two");
+  EXPECT_EQ(read_small_file(path, 3).value(), "two");
   struct stat status {};
   ASSERT_EQ(stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0600u);
@@ -31,10 +31,10 @@ TEST_F(DurableFileTest, ReplacesWithTheModeAskedForAndLeavesNoTemporary) {
 }
 
 TEST_F(DurableFileTest, ErrorsAreToldApart) {
-  EXPECT_EQ(read_file(folder_ + "/none", 10).error().code, ErrorCode::NotFound);
+  EXPECT_EQ(read_small_file(folder_ + "/none", 10).error().code, ErrorCode::NotFound);
   EXPECT_EQ(replace_file(folder_ + "/none/file", "x").error().code, ErrorCode::NotFound);
   ASSERT_TRUE(replace_file(folder_ + "/four", "four").ok());
-  EXPECT_EQ(read_file(folder_ + "/four", 3).error().code, ErrorCode::ResourceExhausted);
+  EXPECT_EQ(read_small_file(folder_ + "/four", 3).error().code, ErrorCode::ResourceExhausted);
   EXPECT_EQ(replace_file(folder_, "over a folder").ok(), false);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }

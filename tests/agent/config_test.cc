@@ -1,0 +1,79 @@
+#include "agent/config.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "agent/runtime/temp_dir.h"
+
+namespace bmgpu::agent {
+namespace {
+
+class AgentConfigTest : public testing::Test {
+ protected:
+  std::string file(const std::string& text) {
+    const std::string path = dir_.path() + "/agent.yaml";
+    std::ofstream(path) << text;
+    return path;
+  }
+  std::string refusal(const std::string& text) {
+    const Result<AgentConfig> config = load_config(file(text), std::nullopt);
+    return config ? "accepted" : config.error().message.substr(dir_.path().size() + 1);
+  }
+  TempDir dir_;
+};
+
+TEST_F(AgentConfigTest, ReadsEveryKey) {
+  const Result<AgentConfig> config = load_config(file(R"(
+state_dir: /srv/node
+nvml: {library: /opt/libnvml-sim.so, sim_profile: /opt/gpus.yaml}
+runtime: {podman: /usr/bin/podman, oci_runtime: runc, image_stores: [/srv/images], init_path: /opt/bm-init}
+cdi: {dir: /etc/cdi, kind: bmgpu.io/node-a}
+share: {cpu_millis: 4000, memory_mib: 8192, scratch_mib: 10240}
+blob_cache_mib: 100
+log: {level: debug, format: json}
+)"),
+                                                 std::nullopt);
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->state_dir, "/srv/node");
+  EXPECT_EQ(config->nvml.sim_profile, "/opt/gpus.yaml");
+  EXPECT_EQ(config->runtime.oci_runtime, "runc");
+  EXPECT_EQ(config->runtime.image_stores, std::vector<std::string>{"/srv/images"});
+  EXPECT_EQ(config->cdi.kind, "bmgpu.io/node-a");
+  EXPECT_EQ(config->share.scratch_mib, 10240);
+  EXPECT_EQ(config->blob_cache_mib, 100);
+  EXPECT_EQ(config->log.format, wire::LogFormat::Json);
+}
+
+TEST_F(AgentConfigTest, StateDirOfTheCommandLineWins) {
+  const Result<AgentConfig> config = load_config(file("state_dir: /srv/a\n"), "/srv/b");
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->state_dir, "/srv/b");
+}
+
+TEST_F(AgentConfigTest, PathsBecomeAbsoluteAndWordsStay) {
+  const Result<AgentConfig> config =
+      load_config(file("runtime: {image_stores: [images]}\n"), "state");
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->state_dir, std::filesystem::current_path().string() + "/state");
+  EXPECT_EQ(config->runtime.image_stores[0], std::filesystem::current_path().string() + "/images");
+  EXPECT_EQ(config->runtime.podman, "podman");
+  EXPECT_EQ(config->nvml.library, "auto");
+}
+
+TEST_F(AgentConfigTest, MistakesAreNamed) {
+  EXPECT_EQ(refusal("runtime: {podmn: x}\n"),
+            "agent.yaml:1: runtime.podmn: unknown key; did you mean runtime.podman?");
+  EXPECT_NE(refusal("runtime: {oci_runtime: runq}\n").find("auto, runc or crun"),
+            std::string::npos);
+  EXPECT_NE(refusal("cdi: {kind: 'no slash'}\n").find("cdi.kind"), std::string::npos);
+  EXPECT_NE(refusal("share: {cpu_millis: -1}\n").find("from 0 to"), std::string::npos);
+}
+
+TEST_F(AgentConfigTest, AMissingFileThatWasNamedIsAnError) {
+  EXPECT_FALSE(load_config(dir_.path() + "/none.yaml", std::nullopt).ok());
+}
+
+}  // namespace
+}  // namespace bmgpu::agent
