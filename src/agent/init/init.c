@@ -39,7 +39,7 @@ enum {
   kGraceMs = 5000,        // between SIGTERM and the end, as in the shim
 };
 static const char kSocket[] = "/.bm/gate/shim.sock";
-static const char kDeadline[] = "/.bm/gate/deadline";  // "BOOTTIME_NS UNIX_MS\n", replaced as a whole
+static const char kDeadline[] = "/.bm/gate/deadline";  // "BOOTTIME_NS UNIX_MS\n"
 
 static pid_t job = -1;
 static int term_sent = 0;

@@ -33,20 +33,33 @@ void Fd::reset() {
 Error errno_error(const std::string& what, int error) {
   ErrorCode code = ErrorCode::Internal;
   switch (error) {
-    case ENOENT: code = ErrorCode::NotFound; break;
-    case EEXIST: code = ErrorCode::AlreadyExists; break;
+    case ENOENT:
+      code = ErrorCode::NotFound;
+      break;
+    case EEXIST:
+      code = ErrorCode::AlreadyExists;
+      break;
     case EACCES:
-    case EPERM: code = ErrorCode::PermissionDenied; break;
+    case EPERM:
+      code = ErrorCode::PermissionDenied;
+      break;
     case ENOSPC:
     case EMFILE:
     case ENFILE:
-    case ENOMEM: code = ErrorCode::ResourceExhausted; break;
+    case ENOMEM:
+      code = ErrorCode::ResourceExhausted;
+      break;
     case ECONNREFUSED:
     case EAGAIN:
     case EPIPE:
-    case ECONNRESET: code = ErrorCode::Unavailable; break;
-    case ETIMEDOUT: code = ErrorCode::DeadlineExceeded; break;
-    default: break;
+    case ECONNRESET:
+      code = ErrorCode::Unavailable;
+      break;
+    case ETIMEDOUT:
+      code = ErrorCode::DeadlineExceeded;
+      break;
+    default:
+      break;
   }
   std::array<char, 128> buffer{};
   return Error{code, what + ": " + ::strerror_r(error, buffer.data(), buffer.size())};

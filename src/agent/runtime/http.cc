@@ -23,21 +23,6 @@ Error late() {
 Error closed() { return {ErrorCode::Unavailable, "the container engine closed the connection"}; }
 Error malformed() { return {ErrorCode::Internal, "the container engine sent no valid HTTP"}; }
 
-Result<void> wait_for(int fd, short events, HttpConnection::Clock::time_point deadline) {
-  while (true) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-                          deadline - HttpConnection::Clock::now())
-                          .count();
-    if (left <= 0) {
-      return late();
-    }
-    pollfd one = {fd, events, 0};
-    if (::poll(&one, 1, static_cast<int>(std::min<long>(left, 60'000))) > 0) {
-      return {};
-    }
-  }
-}
-
 struct Head {
   int status = 0;
   bool chunked = false;
@@ -109,13 +94,30 @@ Result<HttpConnection> HttpConnection::connect(const std::string& socket,
     return errno_error("socket", errno);
   }
   while (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    // A full backlog gives EAGAIN at once on unix sockets: the engine is frozen or swamped.
-    if (errno != EAGAIN || Clock::now() >= deadline) {
+    if (errno != EAGAIN) {
       return Error{ErrorCode::Unavailable, "the container engine does not listen on " + socket};
+    }
+    // A full backlog gives EAGAIN at once on unix sockets: the engine is frozen or swamped.
+    if (Clock::now() >= deadline) {
+      return late();
     }
     ::poll(nullptr, 0, 10);
   }
   return HttpConnection(std::move(fd));
+}
+
+Result<void> HttpConnection::wait_for(short events, Clock::time_point deadline) const {
+  constexpr long kSliceMs = 100;  // how soon a cancellation is noticed
+  while (true) {
+    const long left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0 || (cancel_ != nullptr && *cancel_)) {
+      return late();
+    }
+    pollfd one = {fd_.get(), events, 0};
+    if (::poll(&one, 1, static_cast<int>(std::min(left, kSliceMs))) > 0) {
+      return {};
+    }
+  }
 }
 
 Result<void> HttpConnection::send_all(std::string_view bytes, Clock::time_point deadline) {
@@ -124,7 +126,7 @@ Result<void> HttpConnection::send_all(std::string_view bytes, Clock::time_point 
     if (n > 0) {
       bytes.remove_prefix(static_cast<std::size_t>(n));
     } else if (errno == EAGAIN) {
-      if (Result<void> ready = wait_for(fd_.get(), POLLOUT, deadline); !ready.ok()) {
+      if (Result<void> ready = wait_for(POLLOUT, deadline); !ready.ok()) {
         return ready;
       }
     } else if (errno != EINTR) {
@@ -143,7 +145,7 @@ Result<std::size_t> HttpConnection::fill(Clock::time_point deadline) {
       return static_cast<std::size_t>(n);
     }
     if (errno == EAGAIN) {
-      if (Result<void> ready = wait_for(fd_.get(), POLLIN, deadline); !ready.ok()) {
+      if (Result<void> ready = wait_for(POLLIN, deadline); !ready.ok()) {
         return ready.error();
       }
     } else if (errno != EINTR) {

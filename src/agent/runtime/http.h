@@ -2,6 +2,7 @@
 // chunks or end of stream, and the upgrade to raw bytes. Blocking calls with a deadline each.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -37,8 +38,12 @@ class HttpConnection {
   static constexpr std::size_t kHeadBytesMax = 64 * 1024;
   static constexpr std::size_t kBodyBytesMax = 64 * 1024 * 1024;
 
-  // Unavailable if nobody listens.
+  // Unavailable if nobody listens; DeadlineExceeded if somebody does and takes no connection.
   static Result<HttpConnection> connect(const std::string& socket, Clock::time_point deadline);
+
+  // From now on every wait ends with DeadlineExceeded soon after `cancel` became true. It must
+  // outlive the connection.
+  void cancel_by(const std::atomic<bool>& cancel) { cancel_ = &cancel; }
 
   // Sends and receives. DeadlineExceeded if the whole answer is not there in time.
   // With `on_body` the body goes there piece by piece and may be of any length.
@@ -56,6 +61,7 @@ class HttpConnection {
 
  private:
   explicit HttpConnection(Fd fd) : fd_(std::move(fd)) {}
+  Result<void> wait_for(short events, Clock::time_point deadline) const;
   Result<void> send_all(std::string_view bytes, Clock::time_point deadline);
   Result<std::size_t> fill(Clock::time_point deadline);  // 0 = end of the stream
   Result<std::string> read_line(Clock::time_point deadline);
@@ -65,6 +71,7 @@ class HttpConnection {
   Fd fd_;
   std::string buffer_;
   bool upgrade_ = false;
+  const std::atomic<bool>* cancel_ = nullptr;
 };
 
 }  // namespace bmgpu::agent

@@ -78,8 +78,8 @@ LogEntry parse_log_line(std::string_view line, std::uint64_t sequence) {
   const std::optional<std::int64_t> time = parse_time(line.substr(0, first));
   const std::string_view stream = line.substr(first + 1, second - first - 1);
   const std::string_view rest = line.substr(second + 1);
-  const bool tagged = !rest.empty() && (rest[0] == 'F' || rest[0] == 'P') &&
-                      (rest.size() == 1 || rest[1] == ' ');
+  const bool tagged =
+      !rest.empty() && (rest[0] == 'F' || rest[0] == 'P') && (rest.size() == 1 || rest[1] == ' ');
   if (!time || !tagged || (stream != "stdout" && stream != "stderr")) {
     return entry;
   }
@@ -102,7 +102,8 @@ Result<std::vector<LogEntry>> LogTail::read(std::size_t lines_max, std::size_t b
     return errno_error(path_, errno);
   }
   struct stat info = {};
-  if (::fstat(fd.get(), &info) != 0 || static_cast<std::uint64_t>(info.st_size) < position_.offset) {
+  if (::fstat(fd.get(), &info) != 0 ||
+      static_cast<std::uint64_t>(info.st_size) < position_.offset) {
     return Error{ErrorCode::DataLoss, path_ + ": the log became shorter"};
   }
   std::string chunk(std::min(kChunkBytes, std::max(bytes_max, kLineBytesMax)), '\0');

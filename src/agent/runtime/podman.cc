@@ -167,8 +167,8 @@ Result<ContainerState> Podman::inspect(const std::string& container) const {
 }
 
 Result<void> Podman::remove(const std::string& container) const {
-  Result<HttpResponse> response = call(
-      socket_, "DELETE", "containers/" + url_encode(container) + "?v=true", {}, deadline_);
+  Result<HttpResponse> response =
+      call(socket_, "DELETE", "containers/" + url_encode(container) + "?v=true", {}, deadline_);
   if (!response.ok() && response.error().code != ErrorCode::NotFound) {
     return response.error();
   }
@@ -196,8 +196,8 @@ Result<std::vector<ContainerSummary>> Podman::list(const Labels& labels) const {
     }
     const json::object& object = item.as_object();
     const std::vector<std::string> names = texts_at(object, "Names");
-    ContainerSummary summary{text_at(object, "Id"), names.empty() ? "" : names.front(),
-                             text_at(object, "State"), {}};
+    ContainerSummary summary{
+        text_at(object, "Id"), names.empty() ? "" : names.front(), text_at(object, "State"), {}};
     for (const auto& label : object_at(object, "Labels")) {
       if (label.value().is_string()) {
         summary.labels[std::string(label.key())] = std::string(label.value().as_string());
@@ -221,8 +221,7 @@ Result<bool> Podman::image_exists(const std::string& reference) const {
 }
 
 Result<ImageConfig> Podman::inspect_image(const std::string& reference) const {
-  Result<json::value> value =
-      get(socket_, "images/" + url_encode(reference) + "/json", deadline_);
+  Result<json::value> value = get(socket_, "images/" + url_encode(reference) + "/json", deadline_);
   if (!value.ok()) {
     return value.error();
   }
@@ -257,12 +256,14 @@ Result<std::vector<std::string>> Podman::images() const {
 }
 
 Result<void> Podman::pull(const std::string& reference, Duration deadline,
+                          const std::atomic<bool>& cancel,
                           const std::function<void(const std::string&)>& on_progress) const {
   const Clock::time_point end = Clock::now() + deadline;
   Result<HttpConnection> connection = HttpConnection::connect(socket_, end);
   if (!connection.ok()) {
     return connection.error();
   }
+  connection->cancel_by(cancel);
   HttpRequest request;
   request.method = "POST";
   request.target = std::string(kBase) + "images/pull?reference=" + url_encode(reference);

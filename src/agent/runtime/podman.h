@@ -3,6 +3,7 @@
 // Errors carry the engine's own words. Thread-safe: a client holds nothing but the socket's path.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -32,17 +33,17 @@ struct ContainerSpec {
   std::map<std::string, std::string> env;
   std::vector<std::string> unset_env;  // of the image's
   std::map<std::string, std::string> labels;
-  std::vector<BindMount> mounts;       // nosuid, nodev
-  std::vector<std::string> devices;    // CDI names
-  std::string user;                    // empty = the image's
-  std::string working_dir;             // empty = the image's
+  std::vector<BindMount> mounts;     // nosuid, nodev
+  std::vector<std::string> devices;  // CDI names
+  std::string user;                  // empty = the image's
+  std::string working_dir;           // empty = the image's
   std::string hostname;
-  std::string log_path;                // empty = no log
-  std::string network_namespace;       // path; empty = a new one with nothing but loopback
+  std::string log_path;           // empty = no log
+  std::string network_namespace;  // path; empty = a new one with nothing but loopback
   std::string cgroup_parent;
-  std::int64_t cpu_millis = 0;         // 0 = no limit, here and below
+  std::int64_t cpu_millis = 0;  // 0 = no limit, here and below
   std::int64_t memory_bytes = 0;
-  bool limit_swap = false;             // memory_bytes is then the limit of memory and swap together
+  bool limit_swap = false;  // memory_bytes is then the limit of memory and swap together
   std::int64_t pids = 0;
   std::int64_t shm_bytes = 0;
   std::int64_t nofile = 0;
@@ -83,7 +84,7 @@ class Podman {
 
   const std::string& socket() const { return socket_; }
 
-  Result<std::string> version() const;  // "4.3.1"; the service answers
+  Result<std::string> version() const;                          // "4.3.1"; the service answers
   Result<std::string> create(const ContainerSpec& spec) const;  // its id
   Result<void> start(const std::string& container) const;
   Result<ContainerState> inspect(const std::string& container) const;  // NotFound
@@ -95,8 +96,10 @@ class Podman {
   Result<bool> image_exists(const std::string& reference) const;
   Result<ImageConfig> inspect_image(const std::string& reference) const;
   Result<std::vector<std::string>> images() const;  // sorted references
-  // Fetches an image from its registry. `on_progress` gets the engine's words, many times.
+  // Fetches an image from its registry. `on_progress` gets the engine's words, many times. Ends
+  // soon after `cancel` became true.
   Result<void> pull(const std::string& reference, Duration deadline,
+                    const std::atomic<bool>& cancel,
                     const std::function<void(const std::string&)>& on_progress) const;
 
  private:

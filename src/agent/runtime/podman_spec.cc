@@ -24,11 +24,11 @@ json::object map_of(const std::map<std::string, std::string>& items) {
 json::array mounts(const ContainerSpec& spec) {
   json::array out;
   for (const BindMount& mount : spec.mounts) {
-    out.push_back({{"type", "bind"},
-                   {"source", mount.source},
-                   {"destination", mount.target},
-                   {"options", json::array{"bind", mount.read_only ? "ro" : "rw", "nosuid", "nodev",
-                                           "rprivate"}}});
+    out.push_back(json::object{{"type", "bind"},
+                               {"source", mount.source},
+                               {"destination", mount.target},
+                               {"options", json::array{"bind", mount.read_only ? "ro" : "rw",
+                                                       "nosuid", "nodev", "rprivate"}}});
   }
   return out;
 }
@@ -36,8 +36,8 @@ json::array mounts(const ContainerSpec& spec) {
 json::object limits(const ContainerSpec& spec) {
   json::object out;
   if (spec.cpu_millis > 0) {
-    out["cpu"] = json::object{{"period", kCpuPeriodUs},
-                              {"quota", spec.cpu_millis * (kCpuPeriodUs / 1000)}};
+    out["cpu"] =
+        json::object{{"period", kCpuPeriodUs}, {"quota", spec.cpu_millis * (kCpuPeriodUs / 1000)}};
   }
   if (spec.memory_bytes > 0) {
     json::object memory{{"limit", spec.memory_bytes}};
@@ -56,10 +56,10 @@ json::array rlimits(const ContainerSpec& spec) {
   json::array out;
   // Lower-case names: 4.3 takes RLIMIT_… here and refuses it at the start.
   if (spec.nofile > 0) {
-    out.push_back({{"type", "nofile"}, {"soft", spec.nofile}, {"hard", spec.nofile}});
+    out.push_back(json::object{{"type", "nofile"}, {"soft", spec.nofile}, {"hard", spec.nofile}});
   }
   if (spec.nproc > 0) {
-    out.push_back({{"type", "nproc"}, {"soft", spec.nproc}, {"hard", spec.nproc}});
+    out.push_back(json::object{{"type", "nproc"}, {"soft", spec.nproc}, {"hard", spec.nproc}});
   }
   return out;
 }
@@ -90,7 +90,7 @@ std::string container_json(const ContainerSpec& spec) {
   if (!spec.devices.empty()) {
     json::array devices;
     for (const std::string& device : spec.devices) {
-      devices.push_back({{"path", device}});
+      devices.push_back(json::object{{"path", device}});
     }
     out["devices"] = std::move(devices);
   }

@@ -25,7 +25,7 @@ namespace bmgpu::agent {
 
 struct RuntimeOptions {
   std::string state_dir;
-  std::string market;                     // labels of our containers
+  std::string market;  // labels of our containers
   std::string node;
   std::string podman = "podman";          // a path, or a name looked for in PATH
   std::string oci_runtime = "auto";       // auto | runc | crun
@@ -60,7 +60,7 @@ class Runtime {
   static Result<std::unique_ptr<Runtime>> create(RuntimeOptions options);
   virtual ~Runtime() = default;
 
-  virtual const v1::RuntimeFacts& facts() const = 0;
+  virtual v1::RuntimeFacts facts() const = 0;
   virtual std::string summary() const = 0;  // "podman 4.3.1 runc 1.1.5 cgroup-v1"
   virtual std::string socket() const = 0;   // of the libpod service, for exec.h
 

@@ -91,8 +91,8 @@ bool pump(Fd& in, Fd& out, Fd& err, const RunOptions& options, RunOutcome& outco
     if (left <= 0) {
       return false;
     }
-    std::array<pollfd, 3> fds = {{{out.get(), POLLIN, 0}, {err.get(), POLLIN, 0},
-                                  {in.get(), POLLOUT, 0}}};
+    std::array<pollfd, 3> fds = {
+        {{out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}, {in.get(), POLLOUT, 0}}};
     if (::poll(fds.data(), fds.size(), static_cast<int>(left)) <= 0) {
       continue;
     }

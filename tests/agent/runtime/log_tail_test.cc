@@ -44,9 +44,10 @@ TEST_F(LogTailTest, KeepsEmptyAndPartialLines) {
 }
 
 TEST_F(LogTailTest, WhatDoesNotParseKeepsItsNumber) {
-  for (const char* line : {"", "x", "2026-13-30T18:29:03Z stdout F x", "a b c d",
-                           "2026-11-30T18:29:03Z stdin F x", "2026-11-30T18:29:03Z stdout Q x",
-                           "2026-11-30T18:29:03Q stdout F x", "2026-11-30T18:29:03+0100 stdout F"}) {
+  for (const char* line :
+       {"", "x", "2026-13-30T18:29:03Z stdout F x", "a b c d", "2026-11-30T18:29:03Z stdin F x",
+        "2026-11-30T18:29:03Z stdout Q x", "2026-11-30T18:29:03Q stdout F x",
+        "2026-11-30T18:29:03+0100 stdout F"}) {
     const LogEntry entry = parse_log_line(line, 3);
     EXPECT_EQ(entry.source, LogSource::System) << line;
     EXPECT_EQ(entry.sequence, 3u);

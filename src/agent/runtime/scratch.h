@@ -1,0 +1,34 @@
+// A lease's scratch space: a sparse file with an ext4 file system, mounted through a loop device.
+// It bounds what a job can write, and removing it is removing one file.
+//
+// The loop device frees itself (autoclear) when its mount goes, so a shim that is killed between
+// any two steps leaks none. The size is a bound, not a reservation: the file takes disk only as it
+// is written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace bmgpu::agent {
+
+inline constexpr std::int64_t kScratchMibMin = 16;
+
+// Makes a sparse file of that size with an empty file system. Replaces what is there.
+Result<void> format_scratch(const std::string& image, std::int64_t size_mib);
+
+// Mounts `image` on the folder `target` (created), nosuid and nodev.
+Result<void> mount_scratch(const std::string& image, const std::string& target);
+
+// Unmounts, and removes image and folder. What is missing is fine.
+Result<void> remove_scratch(const std::string& image, const std::string& target);
+
+// Formatted files kept ready: <pool>/<size>/<n>.img.
+// Moves one of that size to `image`; NotFound if there is none (format one then).
+Result<void> take_scratch(const std::string& pool, std::int64_t size_mib, const std::string& image);
+Result<void> refill_scratch_pool(const std::string& pool,
+                                 const std::vector<std::int64_t>& sizes_mib, int count);
+
+}  // namespace bmgpu::agent

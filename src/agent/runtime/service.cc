@@ -1,0 +1,147 @@
+#include "agent/runtime/service.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "agent/runtime/detach.h"
+#include "agent/runtime/files.h"
+#include "agent/runtime/http.h"
+#include "base/digest.h"
+#include "bmgpu/v1/node_files.pb.h"
+
+namespace bmgpu::agent {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr off_t kLogBytesMax = 16 * 1024 * 1024;
+
+bool listens(const std::string& socket) {
+  const Result<HttpConnection> connection = HttpConnection::connect(socket, Clock::now());
+  return connection.ok() || connection.error().code == ErrorCode::DeadlineExceeded;
+}
+
+// Until the deadline, looking every few milliseconds.
+template <typename Condition>
+bool wait_until(Clock::time_point end, const Condition& condition) {
+  while (!condition()) {
+    if (Clock::now() >= end) {
+      return false;
+    }
+    ::poll(nullptr, 0, 5);
+  }
+  return true;
+}
+
+void bound_log(const std::string& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) == 0 && info.st_size > kLogBytesMax) {
+    ::unlink(path.c_str());
+  }
+}
+
+}  // namespace
+
+std::string service_socket(const v1::RuntimeFacts& facts) {
+  return facts.run_dir() + "/podman.sock";
+}
+
+std::string cgroup_parent(const v1::RuntimeFacts& facts) {
+  Digest digest;
+  digest.add(facts.root());
+  std::string hex;
+  for (int shift = 60; shift >= 16; shift -= 4) {
+    hex += "0123456789abcdef"[(digest.value() >> shift) & 15];
+  }
+  return "/bmgpu-" + hex;
+}
+
+std::vector<std::string> podman_command(const v1::RuntimeFacts& facts) {
+  std::vector<std::string> command = {facts.podman(),
+                                      "--root",
+                                      facts.root(),
+                                      "--runroot",
+                                      facts.run_dir() + "/run",
+                                      "--tmpdir",
+                                      facts.run_dir() + "/tmp",
+                                      "--runtime",
+                                      facts.oci_runtime(),
+                                      "--cgroup-manager=cgroupfs",
+                                      "--events-backend=none",
+                                      "--storage-driver=overlay"};
+  for (const std::string& store : facts.image_stores()) {
+    command.push_back("--storage-opt=additionalimagestore=" + store);
+  }
+  return command;
+}
+
+Result<void> ensure_service(const v1::RuntimeFacts& facts, std::chrono::milliseconds deadline) {
+  const std::string socket = service_socket(facts);
+  if (listens(socket)) {
+    return {};
+  }
+  const Clock::time_point end = Clock::now() + deadline;
+  if (Result<void> made = make_dirs(facts.run_dir()); !made.ok()) {
+    return made;
+  }
+  const Fd lock(
+      ::open((facts.run_dir() + "/service.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid()) {
+    return errno_error(facts.run_dir() + "/service.lock", errno);
+  }
+  if (!wait_until(end, [&] { return ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0; })) {
+    return Error{ErrorCode::DeadlineExceeded, "somebody else is starting the podman service"};
+  }
+  if (listens(socket)) {
+    return {};
+  }
+  ::unlink(socket.c_str());
+  const std::string log = facts.run_dir() + "/podman.log";
+  bound_log(log);
+  std::vector<std::string> command = podman_command(facts);
+  command.insert(command.end(), {"system", "service", "--time=0", "unix://" + socket});
+  if (Result<void> started = start_detached(command, log, cgroup_parent(facts)); !started.ok()) {
+    return started;
+  }
+  if (!wait_until(end, [&] { return listens(socket); })) {
+    return Error{ErrorCode::Unavailable, "the podman service did not begin to listen; see " + log};
+  }
+  return {};
+}
+
+Result<int> service_pid(const v1::RuntimeFacts& facts) {
+  const std::string socket = service_socket(facts);
+  Result<HttpConnection> connection = HttpConnection::connect(socket, Clock::now());
+  if (!connection.ok()) {
+    return connection.error();
+  }
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(connection->fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 1) {
+    return errno_error("cannot tell who listens on " + socket, errno);
+  }
+  return static_cast<int>(peer.pid);
+}
+
+Result<void> stop_service(const v1::RuntimeFacts& facts, std::chrono::milliseconds deadline) {
+  const Clock::time_point end = Clock::now() + deadline;
+  const Result<int> pid = service_pid(facts);
+  if (!pid.ok()) {
+    return pid.error().code == ErrorCode::Unavailable ? Result<void>() : pid.error();
+  }
+  ::kill(*pid, SIGTERM);
+  if (!wait_until(end, [&] { return ::kill(*pid, 0) != 0; })) {
+    ::kill(*pid, SIGKILL);
+  }
+  ::unlink(service_socket(facts).c_str());
+  return {};
+}
+
+}  // namespace bmgpu::agent

@@ -1,0 +1,35 @@
+// Making a job's container ready and taking everything of it away again: the slow half of a shim.
+// Nothing here decides; nothing here runs a process of the job.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <variant>
+
+#include "agent/runtime/attempt_dir.h"
+#include "agent/runtime/podman.h"
+#include "agent_core/shim_state.h"
+#include "base/result.h"
+
+namespace bmgpu::agent {
+
+using OnProgress = std::function<void(const std::string&)>;
+
+// The container of an order. Pure.
+ContainerSpec container_spec(const v1::ShimOrder& order, const AttemptDir& dir,
+                             const ImageConfig& image);
+
+// Image, scratch with the working directory, network and container, as much as possible at once;
+// then starts the container, whose bm-init waits at the gate. Ends early once `cancel` is true.
+// The gate must listen before.
+std::variant<ContainerState, agent_core::ShimFailed> start_job(const v1::ShimOrder& order,
+                                                               const AttemptDir& dir,
+                                                               const std::atomic<bool>& cancel,
+                                                               const OnProgress& on_progress);
+
+// Kills and removes the container, then network, scratch and gate. Goes on after a failure and
+// returns the first one. What is missing is fine.
+Result<void> remove_job(const v1::ShimOrder& order, const AttemptDir& dir);
+
+}  // namespace bmgpu::agent

@@ -1,0 +1,84 @@
+// The shim's inside: the loop that turns what it sees into events of the state machine, and the
+// state machine's actions into deeds. shim_begin.cc: how it begins, and begins again after kill -9.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "agent/runtime/attempt_dir.h"
+#include "agent/runtime/cgroup.h"
+#include "agent/runtime/files.h"
+#include "agent/runtime/podman.h"
+#include "agent/runtime/shim_gate.h"
+#include "agent_core/shim_state.h"
+#include "bmgpu/v1/agent.pb.h"
+#include "bmgpu/v1/node_files.pb.h"
+
+namespace bmgpu::agent {
+
+// One line on standard error, which is <attempt folder>/shim.log.
+void say(const std::string& text);
+void say_failure(const char* what, const Result<void>& outcome);
+
+// One thread runs it; a second one of its own prepares the container.
+class Shim {
+ public:
+  Shim(AttemptDir dir, v1::ShimOrder order) : dir_(std::move(dir)), order_(std::move(order)) {}
+  ~Shim();
+  int run();
+
+ private:
+  void begin();
+  void adopt();
+  bool adopt_container(const ContainerState& container);
+  void begin_anew();
+  void take(const ContainerState& container);
+  void turn();
+  void apply(const agent_core::ShimEvent& event);
+  void perform(agent_core::ShimAction action);
+  void release();
+  void kill_all();
+  void remove_all();
+  void report();
+  void read_want();
+  void keep_house();
+  void on_gate();
+  void on_gate_message(const GateMessage& message);
+  void on_job_message(GateEnded end);
+  void on_exit();
+  void on_worker();
+  void post(std::string progress);
+  std::string command_name() const;
+
+  const AttemptDir dir_;
+  const v1::ShimOrder order_;
+  v1::ShimMemory memory_;
+  v1::AttemptStatus status_;
+  std::string want_bytes_;
+  agent_core::ShimState state_;
+  std::deque<agent_core::ShimEvent> events_;
+
+  Fd wake_;  // the worker has something
+  Fd timer_;
+  Fd notify_;
+  Fd pid_fd_;  // process 1 of the container
+  std::optional<Gate> gate_;
+  std::optional<JobCgroup> cgroup_;
+  std::int64_t devices_due_ns_ = 0;
+  bool failed_to_remove_ = false;
+
+  std::thread worker_;
+  std::atomic<bool> cancel_{false};
+  std::mutex mutex_;  // guards the next two
+  std::deque<std::string> progress_;
+  std::optional<std::variant<ContainerState, agent_core::ShimFailed>> outcome_;
+};
+
+}  // namespace bmgpu::agent
