@@ -105,7 +105,7 @@ void refresh_demand(PoolRecord& pool) {
 }
 
 void list_node(State& state, const NodeRecord& node) {
-  for (const ClassId gpu_class : classes_of(node)) {
+  for (const ClassId gpu_class : node.classes) {
     const auto [it, is_new] = state.pools.try_emplace(PoolKey{gpu_class, node.site});
     PoolRecord& pool = it->second;
     if (is_new) {
@@ -128,7 +128,7 @@ void list_node(State& state, const NodeRecord& node) {
 }
 
 void unlist_node(State& state, const NodeRecord& node) {
-  for (const ClassId gpu_class : classes_of(node)) {
+  for (const ClassId gpu_class : node.classes) {
     PoolRecord& pool = state.pools.at(PoolKey{gpu_class, node.site});
     const NodeShare share = share_of(node, gpu_class);
     pool.gpus_healthy -= share.healthy;
@@ -153,7 +153,8 @@ void unlist_node(State& state, const NodeRecord& node) {
 
 void add_waiting(State& state, const Order& order) {
   state.queue[order.resources].insert(queue_key(order));
-  state.orders_of_tenant[order.tenant].insert(order.id);
+  auto& orders = state.orders_of_tenant[order.tenant];
+  orders.insert(orders.end(), order.id);
   state.deadlines.insert(deadline_of(state, order));
   PoolRecord& pool = state.pools.at(PoolKey{order.gpu_class, order.site});
   const Price limit = limit_or_max(order.price_limit);

@@ -43,6 +43,10 @@ void each_gpu_is_sold_once(const State& state) {
 // A GPU is leased exactly if a lease holds it, unless it failed meanwhile.
 void gpu_states_are_true(const State& state) {
   for (const auto& [id, node] : state.nodes) {
+    check(node.classes == classes_of(node), "invariant: the classes of a node");
+    const auto named = std::count_if(node.gpus.begin(), node.gpus.end(),
+                                     [](const GpuRecord& gpu) { return gpu.named; });
+    check(node.gpus_named == named, "invariant: the number of a node's GPUs");
     for (const GpuRecord& gpu : node.gpus) {
       if (gpu.state == GpuState::Leased) {
         check(!gpu.lease.is_none(), "invariant: leased to nobody");

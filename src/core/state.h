@@ -45,6 +45,7 @@ struct NodeRecord {
   // Derived.
   NodeCapacity used;
   std::int64_t gpus_named = 0;
+  std::vector<ClassId> classes;  // of its GPUs, by id
   std::set<LeaseId> leases;
 };
 

@@ -69,7 +69,7 @@ std::vector<OfferView> offers(const State& state, Instant now) {
     if (!can_be_placed_on(node)) {
       continue;
     }
-    for (const ClassId gpu_class : classes_of(node)) {
+    for (const ClassId gpu_class : node.classes) {
       const PoolKey key{gpu_class, node.site};
       const PoolRecord& pool = state.pools.at(key);
       const NodeShare share = share_of(node, gpu_class);

@@ -45,6 +45,7 @@ void take_from_other_node(State& state, NodeId here, GpuId gpu) {
   change_node(state, it->second, [&](NodeRecord& other) {
     check(gpu_at(other, gpu).lease.is_none(), "apply: a leased GPU moves");
     std::erase_if(other.gpus, [&](const GpuRecord& record) { return record.id == gpu; });
+    other.classes = classes_of(other);
   });
 }
 
@@ -100,6 +101,7 @@ void apply_event(State& state, const NodeRegistered& event) {
     std::sort(node.gpus.begin(), node.gpus.end(),
               [](const GpuRecord& a, const GpuRecord& b) { return a.id < b.id; });
     node.gpus_named = std::ssize(event.gpus);
+    node.classes = classes_of(node);
   });
 }
 
