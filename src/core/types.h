@@ -111,11 +111,11 @@ enum class RestartPolicy { HostFailure, Never };
 
 struct Resources {
   std::int64_t gpus = 0;
-  std::string gpu_words;              // "a100 80gb", normalised; empty = any class
+  std::string gpu_words;  // "a100 80gb", normalised; empty = any class
   std::int64_t gpu_memory_mib_min = 0;
-  std::int64_t cpu_millis = 0;        // 0 = the GPUs' share of the node
-  std::int64_t memory_mib = 0;        // 0 = the GPUs' share of the node
-  std::int64_t scratch_mib = 0;       // 0 = the GPUs' share of the node
+  std::int64_t cpu_millis = 0;   // 0 = the GPUs' share of the node
+  std::int64_t memory_mib = 0;   // 0 = the GPUs' share of the node
+  std::int64_t scratch_mib = 0;  // 0 = the GPUs' share of the node
   bool operator==(const Resources&) const = default;
 };
 
@@ -127,10 +127,10 @@ struct Lease {
   SiteId site;
   std::int64_t gpus = 0;
   Instant start;
-  Instant end;                        // planned; an extension moves it
-  std::vector<Price> slot_prices;     // all GPUs together, per UTC slot touched, locked
+  Instant end;                     // planned; an extension moves it
+  std::vector<Price> slot_prices;  // all GPUs together, per UTC slot touched, locked
   std::vector<Allocation> allocations;
-  std::vector<Attempt> attempts;      // by rank: the newest attempt of each
+  std::vector<Attempt> attempts;  // by rank: the newest attempt of each
   PolicyVersion policy;
   RestartPolicy restart = RestartPolicy::HostFailure;
   LeaseState state = LeaseState::Preparing;
@@ -139,9 +139,9 @@ struct Lease {
   std::optional<Instant> ending_since;   // metering stops here
   std::string ending_detail;
   std::optional<std::int32_t> exit_code;
-  Price price_limit;                     // average per GPU-slot, 0 = none
-  Money quoted;                          // the most that it can cost; nothing above is ever charged
-  Duration billed_min;                   // the policy's when it was granted
+  Price price_limit;    // average per GPU-slot, 0 = none
+  Money quoted;         // the most that it can cost; nothing above is ever charged
+  Duration billed_min;  // the policy's when it was granted
   bool operator==(const Lease&) const = default;
 };
 
@@ -186,7 +186,7 @@ struct Quote {
 
 // Base price of classes whose model holds all the words.
 struct BasePrice {
-  std::string words;                     // normalised, e.g. "a100"
+  std::string words;  // normalised, e.g. "a100"
   std::int64_t micros_per_gpu_hour = 0;
   bool operator==(const BasePrice&) const = default;
 };
@@ -195,22 +195,22 @@ struct BasePrice {
 struct MarketPolicy {
   PolicyVersion version;
   std::string currency = "USD";
-  std::vector<BasePrice> base_prices;               // first match wins
+  std::vector<BasePrice> base_prices;  // first match wins
   std::int64_t base_default_micros_per_gpu_hour = 1'000'000;
   std::int64_t demand_k_permille = 500;
-  std::int64_t duration_decay_permille = 900;       // d of d^T
-  std::int64_t floor_permille = 300;                // of base
+  std::int64_t duration_decay_permille = 900;  // d of d^T
+  std::int64_t floor_permille = 300;           // of base
   std::int64_t load_threshold_permille = 700;
   std::int64_t load_slope_permille = 300;
-  std::int64_t surge_cap_permille = 3000;           // of base
+  std::int64_t surge_cap_permille = 3000;  // of base
   Duration quote_lifetime = seconds(60);
   Duration billed_min = minutes(15);
   Duration preparation_max = minutes(5);
   Duration waiting_max = hours(24);
-  Duration load_horizon = hours(1);                 // load moves the price of slots that start sooner
-  Duration price_tick = minutes(1);                 // how often the last price is noted
-  Duration delisted_supply = hours(24);             // a drained node's GPUs stay in supply this long
-  Driver drivers_accepted = Driver::Simulated;      // Simulated: real ones too
+  Duration load_horizon = hours(1);             // load moves the price of slots that start sooner
+  Duration price_tick = minutes(1);             // how often the last price is noted
+  Duration delisted_supply = hours(24);         // a drained node's GPUs stay in supply this long
+  Driver drivers_accepted = Driver::Simulated;  // Simulated: real ones too
   bool operator==(const MarketPolicy&) const = default;
 };
 
