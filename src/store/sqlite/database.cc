@@ -8,7 +8,14 @@
 namespace bmgpu::store {
 namespace {
 
+Error damaged_file(const std::string& path, const std::string& what) {
+  return {ErrorCode::DataLoss, path + " is damaged (" + what + "): restore it from a backup"};
+}
+
 Error failure(sqlite3* connection, const std::string& path, int rc) {
+  if (rc == SQLITE_IOERR_DATA) {
+    return damaged_file(path, "a page is not what was written");
+  }
   switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -26,8 +33,7 @@ Error failure(sqlite3* connection, const std::string& path, int rc) {
                                           "exists and belongs to the user of this process"};
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return {ErrorCode::DataLoss,
-              path + " is damaged (" + sqlite3_errmsg(connection) + "): restore it from a backup"};
+      return damaged_file(path, sqlite3_errmsg(connection));
     default:
       return {ErrorCode::Internal, "SQLite failed on " + path + ": " + sqlite3_errmsg(connection)};
   }
@@ -143,6 +149,8 @@ Result<void> Database::connect(Access access) {
   sqlite3_wal_hook(connection_, on_wal, &wal_pages_);
   // Closing must not move a log that was found damaged into the database.
   sqlite3_db_config(connection_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  int reserved = WatchedVfs::kReservedBytes;  // for a new file; an old one has its own
+  sqlite3_file_control(connection_, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
   return {};
 }
 
@@ -163,6 +171,12 @@ Result<void> Database::configure(Access access) {
     if (Result<void> locked = execute("BEGIN EXCLUSIVE; COMMIT;"); !locked) {
       return locked;
     }
+  }
+  if (vfs_->is_foreign()) {
+    return Error{ErrorCode::DataLoss,
+                 path_ +
+                     " is not a database of bmd, or its header is damaged: name the right "
+                     "file, or restore it from a backup"};
   }
   const Result<std::string> journal = text_of("PRAGMA journal_mode");
   const Result<std::int64_t> synchronous = number_of("PRAGMA synchronous");

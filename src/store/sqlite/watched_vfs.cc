@@ -1,10 +1,13 @@
 #include "store/sqlite/watched_vfs.h"
 
 #include <sqlite3.h>
+#include <xxhash.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 #include "base/check.h"
 
@@ -14,7 +17,8 @@ namespace {
 // What SQLite allocates for a file of ours; the real file lies behind it.
 struct WatchedFile {
   sqlite3_file base;
-  SyncLatency* latency;
+  WatchedVfs::State* state;
+  bool is_database;
   sqlite3_file* real;
 };
 
@@ -32,13 +36,63 @@ bool is_full(sqlite3_file* file, int rc) {
 
 int on_close(sqlite3_file* file) { return real(file)->pMethods->xClose(real(file)); }
 
+constexpr std::size_t kChecksumBytes = WatchedVfs::kReservedBytes;
+
+// The position is part of it, so that a page at another page's place is seen.
+std::uint64_t page_checksum(std::string_view page, sqlite3_int64 offset) {
+  return XXH3_64bits_withSeed(page.data(), page.size() - kChecksumBytes,
+                              static_cast<std::uint64_t>(offset));
+}
+
+// SQLite reads and writes pages whole, and parts only of the first page's header.
+bool is_page(const WatchedFile& file, int size, sqlite3_int64 offset) {
+  return file.is_database && size >= 512 && offset % size == 0;
+}
+
+bool is_sound(std::string_view page, sqlite3_int64 offset) {
+  std::uint64_t stored = 0;
+  std::memcpy(&stored, page.data() + page.size() - kChecksumBytes, kChecksumBytes);
+  // A page that the file was only extended by was never written.
+  return stored == page_checksum(page, offset) ||
+         page.find_first_not_of('\0') == std::string_view::npos;
+}
+
+// Notes whether the header at the start of the file is one of ours.
+void look_at_header(const WatchedFile& file, std::string_view start) {
+  constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  constexpr std::size_t kReservedAt = 20;
+  if (file.is_database && start.size() > kReservedAt && start.starts_with(kMagic)) {
+    file.state->is_foreign = start[kReservedAt] != WatchedVfs::kReservedBytes;
+  }
+}
+
 int on_read(sqlite3_file* file, void* to, int size, sqlite3_int64 offset) {
   const int rc = real(file)->pMethods->xRead(real(file), to, size, offset);
   check(rc != SQLITE_IOERR_READ, "store: the disk failed to read the database");
+  const std::string_view bytes(static_cast<const char*>(to), static_cast<std::size_t>(size));
+  if (rc == SQLITE_OK && offset == 0) {
+    look_at_header(watched(file), bytes);
+  }
+  if (rc == SQLITE_OK && is_page(watched(file), size, offset) && !is_sound(bytes, offset)) {
+    return SQLITE_IOERR_DATA;
+  }
   return rc;
 }
 
+// The page with its checksum, in memory that lives until the next call.
+const void* with_checksum(const WatchedFile& file, const void* from, int size,
+                          sqlite3_int64 offset) {
+  std::string& page = file.state->page;
+  page.assign(static_cast<const char*>(from), static_cast<std::size_t>(size));
+  const std::uint64_t sum = page_checksum(page, offset);
+  std::memcpy(page.data() + page.size() - kChecksumBytes, &sum, kChecksumBytes);
+  return page.data();
+}
+
 int on_write(sqlite3_file* file, const void* from, int size, sqlite3_int64 offset) {
+  if (is_page(watched(file), size, offset)) {
+    from = with_checksum(watched(file), from, size, offset);
+  }
   const int rc = real(file)->pMethods->xWrite(real(file), from, size, offset);
   if (rc == SQLITE_OK) {
     return SQLITE_OK;
@@ -61,7 +115,8 @@ int on_sync(sqlite3_file* file, int flags) {
   const int rc = real(file)->pMethods->xSync(real(file), flags);
   const auto took = std::chrono::steady_clock::now() - start;
   stop_on_failure(rc, "store: the disk failed to make a write durable");
-  watched(file).latency->add(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
+  watched(file).state->latency.add(
+      std::chrono::duration_cast<std::chrono::microseconds>(took).count());
   return SQLITE_OK;
 }
 
@@ -123,7 +178,8 @@ sqlite3_vfs* system_vfs() { return sqlite3_vfs_find(nullptr); }
 int on_open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int* out_flags) {
   WatchedFile& opened = watched(file);
   opened.base.pMethods = nullptr;
-  opened.latency = static_cast<SyncLatency*>(vfs->pAppData);
+  opened.state = static_cast<WatchedVfs::State*>(vfs->pAppData);
+  opened.is_database = (flags & SQLITE_OPEN_MAIN_DB) != 0;
   opened.real = reinterpret_cast<sqlite3_file*>(&opened + 1);
   const int rc = system_vfs()->xOpen(system_vfs(), name, opened.real, flags, out_flags);
   if (opened.real->pMethods != nullptr) {
@@ -151,7 +207,7 @@ WatchedVfs::WatchedVfs()
   vfs_->szOsFile = static_cast<int>(sizeof(WatchedFile)) + system_vfs()->szOsFile;
   vfs_->pNext = nullptr;
   vfs_->zName = name_.c_str();
-  vfs_->pAppData = &latency_;
+  vfs_->pAppData = &state_;
   vfs_->xOpen = on_open;
   vfs_->xDelete = on_delete;
   vfs_->xAccess = on_access;

@@ -1,6 +1,11 @@
-// The files under a SQLite database, watched: every sync is timed, and an I/O error stops the
-// process. SQLite itself drops some of those errors (a failed sync in a checkpoint shows up in no
-// return value), and after one nothing about the file can be promised. A full disk is passed on.
+// The files under a SQLite database, watched.
+//
+// Every sync is timed. An I/O error stops the process: SQLite itself drops some of them (a failed
+// sync in a checkpoint shows up in no return value), and after one nothing about the file can be
+// promised. A full disk is passed on. Every page of the database file carries a checksum in its
+// last 8 bytes, which SQLite leaves free (kReservedBytes): a changed or misplaced page reads as
+// damage, where SQLite would believe an index with a flipped bit and find nothing. The log has
+// checksums of its own.
 //
 // Private to src/store/sqlite. One per connection; one thread at a time.
 #pragma once
@@ -23,12 +28,23 @@ class WatchedVfs {
   WatchedVfs(const WatchedVfs&) = delete;
   WatchedVfs& operator=(const WatchedVfs&) = delete;
 
+  static constexpr int kReservedBytes = 8;
+
   const std::string& name() const { return name_; }
-  SyncLatency& latency() { return latency_; }
+  SyncLatency& latency() { return state_.latency; }
+  // The file is a database whose pages carry no checksums of ours.
+  bool is_foreign() const { return state_.is_foreign; }
+
+  // What the files of the connection share.
+  struct State {
+    SyncLatency latency;
+    bool is_foreign = false;
+    std::string page;  // being written
+  };
 
  private:
   std::string name_;
-  SyncLatency latency_;
+  State state_;
   std::unique_ptr<sqlite3_vfs> vfs_;
 };
 
