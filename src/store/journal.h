@@ -74,7 +74,8 @@ class Journal {
  public:
   virtual ~Journal() = default;
 
-  // REQUIRES: called once, before anything else.
+  // REQUIRES: called before anything else, and later only right after an append() that failed: it
+  // then gives what is durable.
   virtual Result<Loaded> load() = 0;
 
   // Writes everything of `batch` in one durable commit and returns the sequence of its last event

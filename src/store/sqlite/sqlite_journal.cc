@@ -87,7 +87,6 @@ Result<void> SqliteJournal::prepare() {
 }
 
 Result<Loaded> SqliteJournal::load() {
-  check(!loaded_, "journal: load() is called once");
   Result<Loaded> loaded = read_all();
   if (loaded) {
     loaded_ = true;
