@@ -29,7 +29,7 @@ void BlobTransfer::wait_for_network() {
   network_start_ += session_.edge().now() - disk_start_;
   disk_start_ = session_.edge().now();
   session_.set_deadline(network_start_ + limits.request_timeout +
-                        std::chrono::seconds(moved_bytes_ / limits.blob_bytes_per_second_min));
+                        std::chrono::seconds(moved_bytes_ / limits.bytes_per_second_min));
 }
 
 BlobUpload::BlobUpload(HttpSession& session, std::string name) : BlobTransfer(session) {

@@ -157,10 +157,14 @@ bool HttpSession::may_have_body(std::size_t bytes_max) {
   if (!announced || *announced <= bytes_max) {
     return true;
   }
-  refuse(Refusal{413, "resource_exhausted",
-                 "the body has " + std::to_string(*announced) + " bytes; at most " +
-                     std::to_string(bytes_max) + " are accepted here"});
+  refuse_large_body(std::to_string(*announced));
   return false;
+}
+
+void HttpSession::refuse_large_body(const std::string& bytes) {
+  refuse(Refusal{413, "resource_exhausted",
+                 "the body has " + bytes + " bytes; at most " + std::to_string(body_bytes_max_) +
+                     " are accepted here"});
 }
 
 bool HttpSession::expects_continue() const {

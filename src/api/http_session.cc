@@ -60,8 +60,10 @@ void HttpSession::next_request() {
   parser_->eager(false);
   state_ = State::Head;
   head_only_ = false;
-  deadline_ = edge_.now() +
-              (buffer_.size() == 0 ? edge_.limits().idle_timeout : edge_.limits().request_timeout);
+  head_bytes_ = 0;
+  head_begun_ = buffer_.size() > 0;
+  deadline_ =
+      edge_.now() + (head_begun_ ? edge_.limits().request_timeout : edge_.limits().idle_timeout);
   advance();
 }
 
@@ -92,7 +94,8 @@ void HttpSession::read() {
 }
 
 void HttpSession::on_read(std::size_t count) {
-  if (state_ == State::Head && buffer_.size() == 0) {
+  if (state_ == State::Head && !head_begun_) {
+    head_begun_ = true;
     deadline_ = edge_.now() + edge_.limits().request_timeout;
   }
   buffer_.commit(count);
@@ -128,6 +131,13 @@ bool HttpSession::parse(error_code& failed) {
   while (buffer_.size() > 0) {
     const std::size_t used = parser_->put(buffer_.data(), failed);
     buffer_.consume(used);
+    // The parser takes whole lines as they come and forgets them in its own limit.
+    head_bytes_ += head ? used : 0;
+    if (head && head_bytes_ + (parser_->is_header_done() ? 0 : buffer_.size()) >
+                    edge_.limits().header_bytes_max) {
+      failed = http::error::header_limit;
+      return false;
+    }
     if (failed == http::error::need_more) {
       failed = {};
       return false;
@@ -153,8 +163,7 @@ void HttpSession::advance() {
     return;
   }
   if (state_ == State::Body && parser_->get().body().size() > body_bytes_max_) {
-    refuse(Error{ErrorCode::ResourceExhausted,
-                 "the body is over " + std::to_string(body_bytes_max_) + " bytes"});
+    refuse_large_body("over " + std::to_string(body_bytes_max_));
     return;
   }
   if (!ready) {
@@ -238,7 +247,7 @@ void HttpSession::send_answer(int status, std::string_view content_type, std::st
   }
   state_ = State::Writing;
   deadline_ = edge_.now() + edge_.limits().request_timeout +
-              std::chrono::seconds(body.size() / edge_.limits().blob_bytes_per_second_min);
+              std::chrono::seconds(body.size() / edge_.limits().bytes_per_second_min);
   write(std::move(head));
 }
 
@@ -297,6 +306,11 @@ void HttpSession::fail(const Error& error) {
   refuse(error);
 }
 
+void HttpSession::fail_large(std::size_t bytes_max) {
+  const std::unique_ptr<Transfer> ended = std::move(transfer_);
+  refuse_large_body("over " + std::to_string(bytes_max));
+}
+
 void HttpSession::answer_json(std::string_view json) {
   const std::unique_ptr<Transfer> ended = std::move(transfer_);
   send_answer(200, "application/json", json);
@@ -333,7 +347,7 @@ void HttpSession::tick(SteadyTime now) {
     ++exchange_;  // the late answer is not one to the next request
     return;
   }
-  const bool idle = state_ == State::Head && buffer_.size() == 0;
+  const bool idle = state_ == State::Head && !head_begun_;
   if (!idle && state_ != State::Linger) {
     ++edge_.counters().timed_out;
   }

@@ -50,6 +50,7 @@ class HttpSession final : public Connection {
   void finish_transfer();  // all was written: on to the next request
   // Instead of a transfer's own answer; the transfer is gone afterwards.
   void fail(const Error& error);
+  void fail_large(std::size_t bytes_max);
   void answer_json(std::string_view json);
 
  private:
@@ -90,6 +91,7 @@ class HttpSession final : public Connection {
   std::optional<Refusal> read_key();
   std::string_view header(boost::beast::http::field name) const;
   void refuse(const Refusal& refusal);
+  void refuse_large_body(const std::string& bytes);
   void refuse(const Error& error);
 
   // server_stream.cc, socket_session.cc, blob_transfer.cc: where a request becomes something else.
@@ -112,6 +114,8 @@ class HttpSession final : public Connection {
   bool writing_ = false;
   bool keep_alive_ = true;
   bool head_only_ = false;
+  bool head_begun_ = false;  // its first byte is here: the deadline counts from then
+  std::size_t head_bytes_ = 0;
   std::size_t body_bytes_max_ = 0;
   std::size_t lingered_bytes_ = 0;
   const Route* route_ = nullptr;  // of the request that is being read

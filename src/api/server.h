@@ -39,8 +39,8 @@ struct ServerLimits {
   std::size_t connections_max = 4096;
   std::size_t streams_per_token_max = 64;              // streams and WebSockets
   std::size_t send_queue_bytes_max = 8 * 1024 * 1024;  // per stream or socket; beyond it is closed
-  std::size_t blob_bytes_per_second_min = 16 * 1024;   // slower transfers are closed
-  std::chrono::milliseconds request_timeout{10'000};   // headers and body must be there by then
+  std::size_t bytes_per_second_min = 16 * 1024;  // of blobs and answers; slower ones are closed
+  std::chrono::milliseconds request_timeout{10'000};  // headers and body must be there by then
   std::chrono::milliseconds answer_timeout{
       60'000};  // a handler's answer; Connect-Timeout-Ms lowers it
   std::chrono::milliseconds idle_timeout{75'000};  // keep-alive connection without a request

@@ -73,9 +73,15 @@ Result<bool> HttpExchange::fill(LinkTime deadline) {
 Result<void> HttpExchange::read_head(LinkTime deadline) {
   begin_response();
   error_code failed;
+  std::size_t taken = 0;
   for (;;) {
     if (buffer_.size() > 0) {
-      buffer_.consume(parser_->put(buffer_.data(), failed));
+      const std::size_t used = parser_->put(buffer_.data(), failed);
+      buffer_.consume(used);
+      taken += used;
+      if (!parser_->is_header_done() && taken > kHeadBytesMax) {
+        failed = http::error::header_limit;  // the parser counts only what it has not taken yet
+      }
       if (failed && failed != http::error::need_more) {
         return Error{
             ErrorCode::DataLoss,
