@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <csignal>
 
-#include "agent/detach.h"
 #include "agent/guard.h"
 #include "agent/host/facts.h"
 #include "agent/node_file.h"
+#include "agent/own_program.h"
 #include "bmgpu/v1/agent.pb.h"
 #include "wire/ids.h"
 #include "wire/log.h"

@@ -38,7 +38,7 @@ struct AgentConfig {
   wire::LogOptions log;
 };
 
-inline constexpr const char* kDefaultConfigFile = "/etc/bm-agent/config.yaml";
+inline constexpr const char* kDefaultConfigFile = "/etc/bmgpu/bm-agent.yaml";
 
 // `file` absent: kDefaultConfigFile if it exists, else the defaults. `state_dir` set: instead of
 // the file's. Paths are made absolute. An unknown key or a value out of range: InvalidArgument with

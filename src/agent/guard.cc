@@ -9,11 +9,13 @@
 
 #include <cerrno>
 
-#include "agent/detach.h"
 #include "agent/guard_heart.h"
 #include "agent/permission_page.h"
 #include "agent/process_lock.h"
+#include "agent/runtime/detach.h"
 #include "agent/runtime/files.h"
+#include "agent/runtime/service.h"
+#include "bmgpu/v1/node_files.pb.h"
 #include "wire/log.h"
 
 namespace bmgpu::agent {
@@ -86,7 +88,10 @@ Result<void> ensure_guard(const std::string& state_dir, const std::vector<std::s
       return errno_error("empty " + log_path(state_dir), errno);
     }
   }
-  return spawn_detached(program, log_path(state_dir));
+  // In the cgroup of the node's other lasting processes, which `leave` removes.
+  v1::RuntimeFacts node;
+  node.set_root(state_dir + "/containers");
+  return start_detached(program, log_path(state_dir), cgroup_parent(node));
 }
 
 Result<void> stop_guard(const std::string& state_dir, std::chrono::milliseconds limit) {

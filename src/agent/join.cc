@@ -7,10 +7,10 @@
 #include <thread>
 
 #include "agent/agent.h"
-#include "agent/detach.h"
 #include "agent/gpu/cdi.h"
 #include "agent/guard.h"
 #include "agent/node_file.h"
+#include "agent/own_program.h"
 #include "agent/process_lock.h"
 #include "bmgpu/v1/agent.pb.h"
 #include "bmgpu/v1/node_files.pb.h"

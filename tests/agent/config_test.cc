@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "agent/runtime/temp_dir.h"
 
@@ -69,6 +70,23 @@ TEST_F(AgentConfigTest, MistakesAreNamed) {
             std::string::npos);
   EXPECT_NE(refusal("cdi: {kind: 'no slash'}\n").find("cdi.kind"), std::string::npos);
   EXPECT_NE(refusal("share: {cpu_millis: -1}\n").find("from 0 to"), std::string::npos);
+}
+
+// The example of the reference page holds every key with its default.
+TEST_F(AgentConfigTest, TheReferencePageShowsTheDefaults) {
+  std::ifstream page(BMGPU_DOCS "/reference/bm-agent-config.md");
+  std::string text(std::istreambuf_iterator<char>(page), {});
+  const std::size_t start = text.find("```yaml\n") + 8;
+  ASSERT_LT(start, text.size());
+  const Result<AgentConfig> shown =
+      load_config(file(text.substr(start, text.find("```", start) - start)), std::nullopt);
+  ASSERT_TRUE(shown.ok()) << shown.error().message;
+  const Result<AgentConfig> defaults = load_config(file(""), std::nullopt);
+  EXPECT_EQ(shown->state_dir, defaults->state_dir);
+  EXPECT_EQ(shown->runtime.podman, defaults->runtime.podman);
+  EXPECT_EQ(shown->cdi.dir, defaults->cdi.dir);
+  EXPECT_EQ(shown->blob_cache_mib, defaults->blob_cache_mib);
+  EXPECT_EQ(shown->log.level, defaults->log.level);
 }
 
 TEST_F(AgentConfigTest, AMissingFileThatWasNamedIsAnError) {

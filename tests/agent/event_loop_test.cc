@@ -60,13 +60,14 @@ TEST(EventLoopTest, WatchesFilesAndSignals) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   std::string read_text;
-  ASSERT_TRUE(loop->watch(ends[0], [&] {
-                    char byte = 0;
-                    ASSERT_EQ(read(ends[0], &byte, 1), 1);
-                    read_text += byte;
-                    loop->unwatch(ends[0]);
-                    kill(getpid(), SIGUSR1);
-                  })
+  ASSERT_TRUE(loop->watch(ends[0],
+                          [&] {
+                            char byte = 0;
+                            ASSERT_EQ(read(ends[0], &byte, 1), 1);
+                            read_text += byte;
+                            loop->unwatch(ends[0]);
+                            kill(getpid(), SIGUSR1);
+                          })
                   .ok());
   const Result<Fd> signals = watch_signals(*loop, {SIGUSR1}, [&] { loop->stop(); });
   ASSERT_TRUE(signals.ok());
