@@ -2,7 +2,8 @@
 //
 // A session has one thread of its own, which makes every callback; they may block, and while one
 // does, no more output is read from the job (that is the flow control). The other methods may be
-// called from any thread, also from a callback; destroying a session from its callback is an error.
+// called from any thread, also from a callback. The first callback may come before start_exec() has
+// returned; destroying a session from its callback is an error.
 #pragma once
 
 #include <cstdint>

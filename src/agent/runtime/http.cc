@@ -263,7 +263,7 @@ Result<HttpResponse> HttpConnection::receive(Clock::time_point deadline, const O
   }
   HttpResponse response;
   response.status = head.status;
-  if (upgrade_ && (head.status == 101 || head.status == 200)) {
+  if (upgrade_ && head.status < 300) {
     return response;
   }
   const bool stream = on_body != nullptr && head.status < 300;

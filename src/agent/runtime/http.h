@@ -55,7 +55,8 @@ class HttpConnection {
   Result<void> send_chunk(std::string_view bytes, Clock::time_point deadline);  // empty = the end
   Result<HttpResponse> receive(Clock::time_point deadline, const OnBody& on_body = nullptr);
 
-  // After an upgrade: the raw socket, and bytes that came with the head.
+  // After an upgrade (status 101, or less than 300): the raw socket, not blocking, and bytes that
+  // came with the head.
   int fd() const { return fd_.get(); }
   std::string take_rest() { return std::move(buffer_); }
 

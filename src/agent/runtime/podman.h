@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/runtime/http.h"
 #include "base/result.h"
 
 namespace bmgpu::agent {
@@ -101,6 +102,21 @@ class Podman {
   Result<void> pull(const std::string& reference, Duration deadline,
                     const std::atomic<bool>& cancel,
                     const std::function<void(const std::string&)>& on_progress) const;
+
+  // A further command in a running container. The connection that start_exec() gives carries its
+  // raw output and input from then on.
+  Result<std::string> create_exec(const std::string& container,
+                                  const std::vector<std::string>& command, bool terminal,
+                                  const std::string& working_dir) const;
+  Result<HttpConnection> start_exec(const std::string& id, bool terminal, int rows,
+                                    int columns) const;
+  Result<void> resize_exec(const std::string& id, int rows, int columns) const;
+  // Waits for the command's end to be noted, up to the deadline.
+  Result<int> exec_exit_code(const std::string& id) const;
+
+  static std::string archive_target(const std::string& container, const std::string& path);
+  // The error that an answer of 400 and above stands for, in the engine's words.
+  static Error failure(const HttpResponse& response);
 
  private:
   std::string socket_;

@@ -77,8 +77,10 @@ agent_core::ShimWanted wanted(const v1::ShimOrder& order, const v1::ShimWant& wa
   if (memory.lease_end_boottime_ns() == 0 || memory.lease_end_unix_ms() != end) {
     memory.set_lease_end_unix_ms(end);
     // Bounded both ways, so that no value of a file can overflow.
+    constexpr std::int64_t kLatestMs = std::int64_t{1} << 50;
     constexpr std::int64_t kFarMs = std::int64_t{400} * 24 * 3600 * 1000;
-    const std::int64_t left_ms = std::clamp(end - wall_now_ms, -kFarMs, kFarMs);
+    const std::int64_t left_ms =
+        std::clamp(std::clamp<std::int64_t>(end, 0, kLatestMs) - wall_now_ms, -kFarMs, kFarMs);
     memory.set_lease_end_boottime_ns(std::max<std::int64_t>(1, boot_now_ns + left_ms * 1'000'000));
   }
   agent_core::ShimWanted out;

@@ -112,13 +112,16 @@ TestNode::TestNode(const std::string& name) : name_(name) {
 TestNode::~TestNode() {
   for (const AttemptName& name : list_attempts(state_dir())) {
     const AttemptDir dir(state_dir(), name);
-    v1::ShimWant want;
-    want.set_stop(true);
-    must(dir.write_want(want));
-    if (!dir.shim_alive()) {
-      spawn(dir);
+    const Result<v1::AttemptStatus> status = dir.read_status();
+    if (!status.ok() || status->phase() != v1::ATTEMPT_PHASE_ENDED) {
+      v1::ShimWant want;
+      want.set_stop(true);
+      must(dir.write_want(want));
+      if (!dir.shim_alive()) {
+        spawn(dir);
+      }
     }
-    EXPECT_TRUE(eventually([&] { return !dir.shim_alive() && dir.read_status().ok(); }));
+    ended(dir);
   }
   EXPECT_EQ(leftovers(), "");
   must(runtime_->remove_all());
