@@ -39,10 +39,10 @@ class AttemptTableTest : public testing::Test {
     table_.reset();
     loop_ = *EventLoop::create();
     notices_ = 0;
-    Result<std::unique_ptr<AttemptTable>> table = AttemptTable::create(
-        *loop_, log_, dir_.path(), {TEST_SHIM},
-        {[this](const AttemptTable::Key&) { ++notices_; },
-         [this](const AttemptTable::Key&) { ++log_notices_; }});
+    Result<std::unique_ptr<AttemptTable>> table =
+        AttemptTable::create(*loop_, log_, dir_.path(), {TEST_SHIM},
+                             {[this](const AttemptTable::Key&) { ++notices_; },
+                              [this](const AttemptTable::Key&) { ++log_notices_; }});
     ASSERT_TRUE(table.ok());
     table_ = std::move(*table);
     table_->load();

@@ -1,5 +1,5 @@
-// A shim without a container, for tests: takes the attempt's lock, says that the job runs, prints one
-// line, and ends it when it is told to stop.
+// A shim without a container, for tests: takes the attempt's lock, says that the job runs, prints
+// one line, and ends it when it is told to stop.
 
 #include <fcntl.h>
 #include <poll.h>
