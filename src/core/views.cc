@@ -73,13 +73,18 @@ std::vector<OfferView> offers(const State& state, Instant now) {
       const PoolKey key{gpu_class, node.site};
       const PoolRecord& pool = state.pools.at(key);
       const NodeShare share = share_of(node, gpu_class);
-      if (share.healthy == 0 || pool.supply == 0) {
+      if (share.healthy == 0) {
         continue;
       }
-      const PriceRequest request{1, now, now, now + kSlot, 0, 0, 0, node.owner_floor};
-      rows.push_back(OfferView{
-          id, gpu_class, node.site, state.classes.at(gpu_class).spec, share.healthy, share.free,
-          lease_prices(state, key, pool, request).front(), node.driver, node.capacity});
+      const PriceRequest request{.gpus = 1,
+                                 .now = now,
+                                 .from = now,
+                                 .until = now + kSlot,
+                                 .owner_floor = node.owner_floor};
+      const Price price = pool.supply > 0 ? lease_prices(state, key, pool, request).front()
+                                          : std::max(pool.last_price, node.owner_floor);
+      rows.push_back(OfferView{id, gpu_class, node.site, state.classes.at(gpu_class).spec,
+                               share.healthy, share.free, price, node.driver, node.capacity});
     }
   }
   std::stable_sort(rows.begin(), rows.end(), [](const OfferView& a, const OfferView& b) {

@@ -28,24 +28,36 @@ std::optional<Reason> check_extension(const State& state, const Lease& lease,
   return std::nullopt;
 }
 
-// All prices of the lease up to `until`. New slots go on with the lease's age, and are priced as if
-// its own GPUs were not taken: what a longer lease would have paid for them now.
-std::vector<Price> extended_prices(const State& state, const Lease& lease, Instant until,
-                                   Instant now) {
+// All prices of the lease up to `until`. New slots go on with the lease's age, and are priced as
+// if its own GPUs were not taken: what a longer lease would pay for them now.
+std::variant<std::vector<Price>, Reason> extended_prices(const State& state, const Lease& lease,
+                                                         Instant until, Instant now) {
   std::vector<Price> prices = lease.slot_prices;
   const auto priced = std::ssize(prices);
   const Instant first_new = slot_start(slot_of(lease.start)) + kSlot * priced;
   if (until <= first_new) {
     return prices;
   }
-  PriceRequest request{lease.gpus, now, first_new, until, priced, 0, lease.gpus, Price()};
+  PriceRequest request{.gpus = lease.gpus,
+                       .now = now,
+                       .from = first_new,
+                       .until = until,
+                       .first_index = priced,
+                       .own_leased = lease.gpus};
   for (const RankPlacement& rank : lease.allocations.back().ranks) {
     const NodeRecord& node = state.nodes.at(rank.node);
     request.owner_floor = std::max(request.owner_floor, node.owner_floor);
-    request.own_demand += node.owner == lease.tenant ? 0 : std::ssize(rank.items);
+    (node.owner == lease.tenant ? request.own_supply : request.own_demand) +=
+        std::ssize(rank.items);
   }
   const PoolKey key{lease.gpu_class, lease.site};
-  const std::vector<Price> added = lease_prices(state, key, state.pools.at(key), request);
+  const PoolRecord& pool = state.pools.at(key);
+  if (pool.supply + request.own_supply == 0) {
+    return Reason{ReasonCode::NoSupply,
+                  "no healthy GPU of this kind is listed now, so more time has no price; try again "
+                  "when its node is back"};
+  }
+  const std::vector<Price> added = lease_prices(state, key, pool, request);
   prices.insert(prices.end(), added.begin(), added.end());
   return prices;
 }
@@ -85,7 +97,11 @@ Decision handle(const State& state, const Stamp& stamp, const ExtendLease& comma
                       lease.quoted, lease.price_limit};
   const Instant from = priced_until(lease.start, lease.end, lease.billed_min);
   const Instant until = priced_until(lease.start, event.end, lease.billed_min);
-  event.slot_prices = extended_prices(state, lease, until, stamp.now);
+  auto prices = extended_prices(state, lease, until, stamp.now);
+  if (auto* reason = std::get_if<Reason>(&prices)) {
+    return refused(std::move(*reason));
+  }
+  event.slot_prices = std::get<std::vector<Price>>(std::move(prices));
   if (from < until) {
     const Price limit = command.price_limit.count() != 0 ? command.price_limit : lease.price_limit;
     if (auto reason = above_limit(lease, event.slot_prices, from, until, limit)) {

@@ -49,6 +49,12 @@ std::variant<const Quote*, Reason> usable_quote(const State& state, const PlaceO
     return Reason{ReasonCode::QuoteMismatch,
                   "the quote is for other resources or another duration; ask for a new one"};
   }
+  const Instant until =
+      priced_until(quote.start, quote.start + quote.duration, state.policy.billed_min);
+  if (!within_limit(quote.slot_prices, quote.start, until, resources.gpus, command.price_limit)) {
+    return Reason{ReasonCode::PriceAboveLimit, "the quote is above the limit of " +
+                                                   per_hour(command.price_limit) + " per GPU-hour"};
+  }
   return &quote;
 }
 

@@ -174,12 +174,13 @@ PriceInputs next_gpu(const State& state, const PoolKey& key, const PoolRecord& p
 
 std::vector<Price> lease_prices(const State& state, const PoolKey& key, const PoolRecord& pool,
                                 const PriceRequest& request) {
-  check(pool.supply > 0, "lease_prices: no supply");
+  check(pool.supply + request.own_supply > 0, "lease_prices: no supply");
   const MarketPolicy& policy = state.policy;
   PriceInputs inputs = next_gpu(state, key, pool, request.owner_floor);
   const Bounds bounds = bounds_of(policy, inputs);
   const std::int64_t base = inputs.base_micros_per_gpu_hour;
   inputs.demand -= request.own_demand;
+  inputs.supply += request.own_supply;
   std::int64_t leased = pool.gpus_leased - request.own_leased;
 
   std::vector<Price> prices(static_cast<std::size_t>(slots_touched(request.from, request.until)));

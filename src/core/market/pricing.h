@@ -39,15 +39,19 @@ std::int64_t slots_touched(Instant from, Instant until);
 // What is asked of a pool: prices of a lease's slots from slot `first_index` of its age on.
 struct PriceRequest {
   std::int64_t gpus = 0;
-  Instant now;  // slots that start load_horizon after it ignore the load
-  Instant from;
-  Instant until;
+  Instant now{};  // slots that start load_horizon after it ignore the load
+  Instant from{};
+  Instant until{};
   std::int64_t first_index = 0;  // age index of the slot that holds `from`
-  std::int64_t own_demand = 0;   // GPUs of the same order that demand already counts
-  std::int64_t own_leased = 0;   // and that load already counts
-  Price owner_floor;
+  Price owner_floor{};
+  // GPUs of the same order or lease that the pool's demand and load count already, or that its
+  // supply leaves out because they are their owner's own use.
+  std::int64_t own_demand = 0;
+  std::int64_t own_leased = 0;
+  std::int64_t own_supply = 0;
 };
-// All GPUs together, per slot touched; the n-th GPU as if n−1 were taken. REQUIRES: supply > 0.
+// All GPUs together, per slot touched; the n-th GPU is priced as if n−1 were taken.
+// REQUIRES: pool.supply + own_supply > 0.
 std::vector<Price> lease_prices(const State& state, const PoolKey& key, const PoolRecord& pool,
                                 const PriceRequest& request);
 

@@ -101,7 +101,8 @@ Reason why_not_now(const State& state, const std::vector<ClassId>& classes,
   bool has_supply = false;
   bool has_gpus = false;
   for_each_pool(state, classes, [&](const PoolKey&, const PoolRecord& pool) {
-    has_supply = has_supply || pool.supply > 0;
+    const bool owners_use_some = pool.gpus_leased > pool.demand_leased;
+    has_supply = has_supply || pool.supply > 0 || owners_use_some;
     for (const auto& [floor, lists] : pool.free_by_floor) {
       for (auto free = static_cast<std::size_t>(resources.gpus); free < lists.size(); ++free) {
         has_gpus = has_gpus || !lists[free].empty();
@@ -116,8 +117,10 @@ Reason why_not_now(const State& state, const std::vector<ClassId>& classes,
             "GPUs are free, but not the CPU, memory or scratch beside them; ask for less of it or "
             "wait"};
   }
-  return {ReasonCode::NoCapacityNow, "no node has " + std::to_string(resources.gpus) +
-                                         " such GPUs free now; fewer GPUs may start sooner"};
+  return {ReasonCode::NoCapacityNow, resources.gpus == 1
+                                         ? "no such GPU is free now"
+                                         : "no node has " + std::to_string(resources.gpus) +
+                                               " such GPUs free now; fewer GPUs may start sooner"};
 }
 
 struct Offer {
@@ -220,8 +223,11 @@ std::variant<Candidate, Reason> cheapest_place(const State& state, const Resourc
     if (pool.supply == 0) {
       return;
     }
-    PriceRequest request{resources.gpus, now, now, until, 0, own_demand(key, pool, waiting), 0,
-                         Price()};
+    PriceRequest request{.gpus = resources.gpus,
+                         .now = now,
+                         .from = now,
+                         .until = until,
+                         .own_demand = own_demand(key, pool, waiting)};
     for (const auto& [floor, lists] : pool.free_by_floor) {
       const auto rank = best_in(state, lists, resources);
       if (!rank) {
