@@ -33,6 +33,7 @@ bool same_but_telemetry(const GpuView& a, const GpuView& b) {
 GpuProbe::Loop::Loop(GpuProbeOptions options)
     : options_(std::move(options)),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      simulated_(!options_.sim_profile.empty()),
       restart_delay_(options_.restart_delay_min) {
   check(wake_fd_ >= 0, "GpuProbe: no eventfd");
   if (!options_.known_file.empty()) {

@@ -35,6 +35,7 @@ class GpuProbe::Loop {
     GpuTelemetry telemetry;
     std::int64_t skip_until_ms = 0;  // after it cost a worker its life
     int times_skipped = 0;
+    int deaths = 0;  // of workers while they asked for it, one after the other
     std::uint64_t fatal_xid = 0;
     std::int64_t xid_until_ms = 0;
   };
@@ -80,7 +81,7 @@ class GpuProbe::Loop {
   DriverState driver_ = DriverState::Starting;
   std::string driver_detail_;
   std::string driver_version_;
-  bool simulated_ = false;
+  bool simulated_;  // as configured until a library has said so itself
   std::int64_t restart_at_ms_ = 0;
   std::chrono::milliseconds restart_delay_;
   std::int64_t opened_ms_ = 0;

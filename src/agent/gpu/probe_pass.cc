@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint32_t kGpusMax = 64;
 constexpr std::size_t kCondemnedMax = 4;
 constexpr std::int64_t kEnumerateEveryMs = 30'000;
+// A worker can be killed by others (out of memory): one death blames no GPU.
+constexpr int kDeathsMax = 2;
 constexpr std::int64_t kSkipMsMax = 600'000;
 
 GpuFault fault_of(DriverState state) {
@@ -98,6 +100,9 @@ void GpuProbe::Loop::open_worker() {
     case Asked::Stopping:
       return;
   }
+  if (frame.driver != DriverState::NoLibrary) {
+    simulated_ = frame.flag != 0;
+  }
   if (frame.driver != DriverState::Ready) {
     driver_failed(frame.driver, frame.detail.get());
     return;
@@ -105,7 +110,6 @@ void GpuProbe::Loop::open_worker() {
   driver_ = DriverState::Ready;
   driver_detail_.clear();
   driver_version_ = frame.driver_version.get();
-  simulated_ = frame.flag != 0;
   opened_ms_ = boottime_ms();
   enumerate_at_ms_ = 0;
 }
@@ -155,7 +159,7 @@ GpuProbe::Loop::Asked GpuProbe::Loop::ask(const WorkerRequest& request,
     const std::lock_guard lock(mutex_);
     ++counters_.workers_killed;
   }
-  if (culprit != nullptr) {
+  if (culprit != nullptr && (late || ++culprit->deaths >= kDeathsMax)) {
     skip(*culprit, late ? GpuFault::Hung : GpuFault::Unknown,
          late ? "the driver does not answer for it in time"
               : "the driver crashed while it was asked for it");
@@ -288,6 +292,7 @@ bool GpuProbe::Loop::sample(Known& gpu) {
     return false;
   }
   gpu.times_skipped = 0;
+  gpu.deaths = 0;
   gpu.fault = gpu_fault(frame.status);
   gpu.detail = gpu.fault == GpuFault::None ? "" : nvml_status_text(frame.status);
   if (frame.status == NvmlStatus::Ok) {

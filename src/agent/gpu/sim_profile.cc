@@ -54,8 +54,9 @@ constexpr std::array<IntegerKey, 21> kIntegers = {{
 constexpr std::int64_t kStrides[] = {16, 24, 32};
 
 const std::vector<std::string>& fault_words() {
-  static const std::vector<std::string> words = {
-      "none", "lost", "reset_required", "hang", "denied", "blocked", "unknown", "garbage", "gone"};
+  static const std::vector<std::string> words = {"none",   "lost",    "reset_required", "hang",
+                                                 "denied", "blocked", "unknown",        "garbage",
+                                                 "gone",   "crash"};
   return words;
 }
 const std::vector<std::string>& init_words() {

@@ -23,6 +23,7 @@ enum class SimFault : std::uint8_t {
   Unknown,
   Garbage,  // every number reads all ones
   Gone,     // counted, but there is no handle for it
+  Crash,    // a call ends the process that makes it
 };
 enum class SimInitFault : std::uint8_t { None, Hang, NotLoaded, VersionMismatch, Denied, Unknown };
 enum class SimMig : std::uint8_t { Unsupported, Off, On };

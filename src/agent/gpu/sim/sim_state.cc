@@ -258,6 +258,8 @@ nvml::Return enter_device(const char* function, nvml::Device device,
       return nvml::kResetRequired;
     case SimFault::Hang:
       hang();
+    case SimFault::Crash:
+      _exit(EXIT_FAILURE);
     case SimFault::Denied:
       return nvml::kNoPermission;
     case SimFault::Blocked:
