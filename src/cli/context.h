@@ -31,7 +31,7 @@ class Context {
   bool json() const { return output_ == Output::Json; }
   Colours out_colours() const;
   Colours err_colours() const;
-  // A person sits at both ends and can be asked.
+  // Does a person sit at both ends and read what we print?
   bool can_ask() const;
 
   // One line on standard error.

@@ -28,7 +28,7 @@ Answer run_extend(Context& context, const Arguments& arguments) {
   if (Result<void> called = context.mutate("ExtendLease", request, order); !called) {
     return called.error();
   }
-  std::string text = shown_id(order) + " now ends at " + time_text(order.end_unix_ms()) +
+  std::string text = order.id() + " now ends at " + time_text(order.end_unix_ms()) +
                      "; it costs at most " + money_text(order.quote_micros(), order.currency()) +
                      " in all\n";
   return {std::move(text), Json::object().set("order", to_json(order))};

@@ -49,7 +49,8 @@ struct Feed::Shared {
   // One server stream, opened again after each outage. `make_request` is called for every try,
   // `on_message` says whether the stream has done what it was for.
   template <typename Request, typename OnMessage>
-  void run(const char* method, const Request& make_request, const OnMessage& on_message) {
+  void run(FeedFailed::Source source, const char* method, const Request& make_request,
+           const OnMessage& on_message) {
     std::optional<Clock::time_point> lost_at;
     std::chrono::milliseconds wait = retry_wait;
     bool done = false;
@@ -75,7 +76,7 @@ struct Feed::Shared {
           outcome ? Error{ErrorCode::Unavailable, "the market closed the stream"} : outcome.error();
       const Clock::time_point now = Clock::now();
       if (!is_outage(why) || (lost_at && now - *lost_at > kOutageMax)) {
-        push(FeedFailed{why});
+        push(FeedFailed{source, why});
         return;
       }
       if (!lost_at) {
@@ -93,7 +94,7 @@ struct Feed::Shared {
     v1::GetOrderRequest request;
     request.set_id(id);
     run(
-        "WatchOrder", [&] { return request; },
+        FeedFailed::Source::Order, "WatchOrder", [&] { return request; },
         [&](std::string_view bytes) {
           v1::Order order;
           if (!order.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
@@ -111,7 +112,7 @@ struct Feed::Shared {
       cursor.fill(request);
       return request;
     };
-    run("StreamLogs", make_request, [&](std::string_view bytes) {
+    run(FeedFailed::Source::Log, "StreamLogs", make_request, [&](std::string_view bytes) {
       Result<LogEntries> taken = cursor.take(bytes);
       if (!taken) {
         return false;  // the stream goes on; a broken one ends by itself

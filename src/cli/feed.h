@@ -24,6 +24,7 @@ struct ConnectionLost {  // said once for each outage; it goes on by itself
 };
 struct ConnectionBack {};
 struct FeedFailed {  // it will not go on
+  enum class Source { Order, Log } source;
   Error error;
 };
 struct Interrupted {};  // Ctrl-C

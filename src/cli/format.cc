@@ -120,8 +120,4 @@ std::string end_text(const v1::Order& order) {
   return with_detail(text, order.end_detail());
 }
 
-std::string shown_id(const v1::Order& order) {
-  return order.lease().empty() ? order.id() : order.lease();
-}
-
 }  // namespace bmgpu::cli

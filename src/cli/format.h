@@ -40,7 +40,4 @@ bool succeeded(const v1::Order& order);
 // Why an ended order ended: "the job ended by itself", with the evidence.
 std::string end_text(const v1::Order& order);
 
-// The id to show: the lease's once there is one.
-std::string shown_id(const v1::Order& order);
-
 }  // namespace bmgpu::cli

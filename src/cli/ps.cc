@@ -28,7 +28,7 @@ std::string orders_table(const v1::ListOrdersResponse& response, Colours colours
   for (const v1::Order& order : response.orders()) {
     const bool leased = !order.lease().empty();
     const std::string& currency = order.currency();
-    table.add({shown_id(order), order.name(), gpu_text(order.gpu()), std::to_string(order.gpus()),
+    table.add({order.id(), order.name(), gpu_text(order.gpu()), std::to_string(order.gpus()),
                order.node(), state_cell(order), time_text(order.end_unix_ms()),
                leased ? money_text(order.price_micros_per_gpu_hour(), currency) : "",
                leased ? money_text(order.charge_micros(), currency) : "",

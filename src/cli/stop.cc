@@ -8,7 +8,7 @@ namespace bmgpu::cli {
 namespace {
 
 std::string said(const v1::Order& order) {
-  const std::string id = shown_id(order);
+  const std::string id = order.id();
   const std::string cost = order.lease().empty()
                                ? "nothing was charged"
                                : "charged " + money_text(order.charge_micros(), order.currency());

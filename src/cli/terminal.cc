@@ -57,23 +57,29 @@ TerminalSize terminal_size(int descriptor) {
   return {size.ws_row, size.ws_col};
 }
 
-struct RawMode::Saved {
+struct TerminalMode::Saved {
   termios settings{};
 };
 
-RawMode::RawMode(int descriptor) : descriptor_(descriptor) {
+TerminalMode::TerminalMode(int descriptor, Kind kind) : descriptor_(descriptor) {
   auto saved = std::make_unique<Saved>();
   if (::tcgetattr(descriptor, &saved->settings) != 0) {
     return;
   }
-  termios raw = saved->settings;
-  ::cfmakeraw(&raw);
-  if (::tcsetattr(descriptor, TCSADRAIN, &raw) == 0) {
+  termios changed = saved->settings;
+  if (kind == Kind::Raw) {
+    ::cfmakeraw(&changed);
+  } else {
+    changed.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  }
+  if (::tcsetattr(descriptor, TCSADRAIN, &changed) == 0) {
     saved_ = std::move(saved);
   }
 }
 
-RawMode::~RawMode() {
+TerminalMode::~TerminalMode() { restore(); }
+
+void TerminalMode::restore() const {
   if (saved_) {
     ::tcsetattr(descriptor_, TCSADRAIN, &saved_->settings);
   }

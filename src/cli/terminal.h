@@ -41,13 +41,20 @@ struct TerminalSize {
 };
 TerminalSize terminal_size(int descriptor);
 
-// Keys go to the job as they are pressed, until this object ends.
-class RawMode {
+// Changes how a terminal takes keys, until this object ends. On anything else it does nothing.
+class TerminalMode {
  public:
-  explicit RawMode(int descriptor);
-  ~RawMode();
-  RawMode(const RawMode&) = delete;
-  RawMode& operator=(const RawMode&) = delete;
+  enum class Kind {
+    Raw,    // each key goes through as it is pressed
+    Hidden  // what is typed is not shown
+  };
+  TerminalMode(int descriptor, Kind kind);
+  ~TerminalMode();
+  TerminalMode(const TerminalMode&) = delete;
+  TerminalMode& operator=(const TerminalMode&) = delete;
+
+  // As it was before. Also from another thread, for Ctrl-C.
+  void restore() const;
 
  private:
   struct Saved;

@@ -17,7 +17,7 @@ enum class Goal { Running, Ended };
 Answer answer_of(const v1::Order& order, Goal goal) {
   Answer answer;
   answer.document.set("order", to_json(order));
-  const std::string id = shown_id(order);
+  const std::string id = order.id();
   if (order.state() != v1::ORDER_STATE_ENDED) {
     answer.text = id + " is running on " + order.node() + "\n";
     return answer;
@@ -71,7 +71,7 @@ Answer run_wait(Context& context, const Arguments& arguments) {
   while (const std::optional<FeedItem> item = feed.next(until)) {
     if (const auto* change = std::get_if<OrderChanged>(&*item)) {
       order.emplace().ParseFromString(change->bytes);
-      status.show(shown_id(*order) + ": " + state_cell(*order).text);
+      status.show(order->id() + ": " + state_cell(*order).text);
       if (reached(*order, goal)) {
         status.clear();
         return answer_of(*order, goal);

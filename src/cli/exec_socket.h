@@ -1,0 +1,55 @@
+// One exec session with a job: bytes in, bytes and an exit code out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/result.h"
+#include "cli/terminal.h"
+
+namespace bmgpu::v1 {
+class ExecStart;
+}
+
+namespace bmgpu::cli {
+
+class Context;
+
+struct ExecOutput {
+  enum class Stream { Stdout, Stderr } stream;
+  std::string bytes;
+};
+struct ExecExit {
+  int code = 0;
+};
+struct ExecFailed {  // it could not be run, or the connection is gone
+  Error error;
+};
+using ExecItem = std::variant<ExecOutput, ExecExit, ExecFailed>;
+
+// next() is for one thread; the other methods are for any.
+class ExecSocket {
+ public:
+  static Result<std::unique_ptr<ExecSocket>> open(Context& context, const v1::ExecStart& start);
+  ~ExecSocket();
+  ExecSocket(const ExecSocket&) = delete;
+  ExecSocket& operator=(const ExecSocket&) = delete;
+
+  // Waits while the connection is behind. Refused once the session is over.
+  Result<void> send_stdin(std::string_view bytes);
+  void close_stdin();
+  void resize(TerminalSize size);
+
+  // ExecExit or ExecFailed is the last item.
+  ExecItem next();
+
+ private:
+  struct Shared;
+  explicit ExecSocket(std::shared_ptr<Shared> shared);
+  std::shared_ptr<Shared> shared_;  // with the callbacks of the connection's thread
+};
+
+}  // namespace bmgpu::cli
