@@ -4,6 +4,7 @@
 #include <ostream>
 #include <thread>
 
+#include "cli/text.h"
 #include "wire/hash.h"
 
 namespace bmgpu::cli {
@@ -39,7 +40,17 @@ bool Context::can_ask() const {
   return environment_.in_terminal && environment_.err_terminal && !json();
 }
 
-void Context::note(std::string_view line) { environment_.err << line << std::endl; }
+void Context::note(std::string_view text) {
+  while (true) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    environment_.err << printable(text.substr(0, end)) << "\n";
+    if (end == text.size()) {
+      break;
+    }
+    text.remove_prefix(end + 1);
+  }
+  environment_.err.flush();
+}
 
 Result<MarketConfig> Context::config() {
   if (!config_) {

@@ -34,8 +34,8 @@ class Context {
   // Does a person sit at both ends and read what we print?
   bool can_ask() const;
 
-  // One line on standard error.
-  void note(std::string_view line);
+  // One or more lines on standard error, made printable.
+  void note(std::string_view text);
 
   // "" if the home folder is unknown.
   const std::string& config_path() const { return config_path_; }

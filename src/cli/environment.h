@@ -33,14 +33,14 @@ struct Environment {
   bool in_terminal = false;
   bool out_terminal = false;
   bool err_terminal = false;
-  std::function<std::optional<std::string>(const std::string& name)> variable;
-  std::function<Instant()> now;
-  std::function<Result<std::unique_ptr<wire::Client>>(wire::Endpoint)> connect;
+  std::function<std::optional<std::string>(const std::string& name)> variable = {};
+  std::function<Instant()> now = {};
+  std::function<Result<std::unique_ptr<wire::Client>>(wire::Endpoint)> connect = {};
   std::function<Result<std::unique_ptr<wire::WebSocketClient>>(
       const wire::Endpoint&, std::string_view method, wire::WebSocketClient::Callbacks)>
-      connect_socket;
+      connect_socket = {};
   // Lower-case hex SHA-256 of the certificate authority that the server at `url` presents.
-  std::function<Result<std::string>(const std::string& url)> fetch_ca_sha256;
+  std::function<Result<std::string>(const std::string& url)> fetch_ca_sha256 = {};
   Interrupts& interrupts;
   // First wait before a repeated call; doubles up to 2 s.
   std::chrono::milliseconds retry_wait{200};
