@@ -52,6 +52,10 @@ int fill_and_go_on(const std::string& path, rlim_t room, const Child::Report& re
   if (!journal.find_answer(kNumberedAccount, "key-1")) {
     return 4;  // reads go on
   }
+  const Result<Loaded> again = journal.load();
+  if (!again || again->last != sequence_after(k)) {
+    return 6;  // what a market that went read-only starts from
+  }
   limit_file_size(RLIM_INFINITY);
   for (const std::uint64_t end = k + 40; k < end; ++k) {
     if (!journal.append(numbered_batch(k + 1, 5000), sequence_after(k))) {

@@ -116,7 +116,10 @@ bool Statement::is_null(int column) const {
   return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
 }
 
-Database::Database(const std::string& path) : path_(path), vfs_(std::make_unique<WatchedVfs>()) {}
+Database::Database(const std::string& path, Access access)
+    : path_(path),
+      vfs_(std::make_unique<WatchedVfs>(access == Access::Owner ? WatchedVfs::LogWrites::UpToTheSync
+                                                                : WatchedVfs::LogWrites::AtOnce)) {}
 
 Database::~Database() {
   begin_ = Statement();
@@ -127,7 +130,7 @@ Database::~Database() {
 SyncLatency& Database::latency() { return vfs_->latency(); }
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, Access access) {
-  std::unique_ptr<Database> database(new Database(path));
+  std::unique_ptr<Database> database(new Database(path, access));
   if (Result<void> connected = database->connect(access); !connected) {
     return connected.error();
   }

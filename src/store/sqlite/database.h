@@ -99,7 +99,7 @@ class Database {
   SyncLatency& latency();
 
  private:
-  explicit Database(const std::string& path);
+  Database(const std::string& path, Access access);
   Result<void> connect(Access access);
   Result<void> configure(Access access);
   Result<void> begin();

@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -19,6 +20,7 @@ struct WatchedFile {
   sqlite3_file base;
   WatchedVfs::State* state;
   bool is_database;
+  bool is_log;
   sqlite3_file* real;
 };
 
@@ -34,7 +36,12 @@ bool is_full(sqlite3_file* file, int rc) {
   return rc == SQLITE_FULL || error == EFBIG || error == EDQUOT || error == ENOSPC;
 }
 
-int on_close(sqlite3_file* file) { return real(file)->pMethods->xClose(real(file)); }
+int on_close(sqlite3_file* file) {
+  if (watched(file).is_log) {
+    watched(file).state->unwritten.clear();  // no commit waits for it
+  }
+  return real(file)->pMethods->xClose(real(file));
+}
 
 constexpr std::size_t kChecksumBytes = WatchedVfs::kReservedBytes;
 
@@ -66,7 +73,54 @@ void look_at_header(const WatchedFile& file, std::string_view start) {
   }
 }
 
+int write_now(sqlite3_file* file, const void* from, int size, sqlite3_int64 offset) {
+  const int rc = real(file)->pMethods->xWrite(real(file), from, size, offset);
+  if (rc == SQLITE_OK) {
+    return SQLITE_OK;
+  }
+  check(is_full(file, rc), "store: the disk failed to write the database");
+  return SQLITE_FULL;
+}
+
+// Writes what was kept back of the log. What finds no room is dropped: its commit fails.
+int flush(sqlite3_file* file) {
+  WatchedVfs::State& state = *watched(file).state;
+  if (!watched(file).is_log || state.unwritten.empty()) {
+    return SQLITE_OK;
+  }
+  int rc = SQLITE_OK;
+  // SQLite's Unix layer takes less than 128 KiB at once.
+  constexpr std::size_t kWriteMax = std::size_t{64} << 10;
+  for (std::size_t at = 0; at < state.unwritten.size() && rc == SQLITE_OK; at += kWriteMax) {
+    const std::size_t size = std::min(kWriteMax, state.unwritten.size() - at);
+    rc = write_now(file, state.unwritten.data() + at, static_cast<int>(size),
+                   state.unwritten_at + static_cast<sqlite3_int64>(at));
+  }
+  state.unwritten.clear();
+  return rc;
+}
+
+int keep_back(sqlite3_file* file, std::string_view bytes, sqlite3_int64 offset) {
+  constexpr std::size_t kUnwrittenMax = std::size_t{4} << 20;
+  WatchedVfs::State& state = *watched(file).state;
+  const bool follows =
+      offset == state.unwritten_at + static_cast<sqlite3_int64>(state.unwritten.size());
+  if (!follows || state.unwritten.size() + bytes.size() > kUnwrittenMax) {
+    if (const int rc = flush(file); rc != SQLITE_OK) {
+      return rc;
+    }
+  }
+  if (state.unwritten.empty()) {
+    state.unwritten_at = offset;
+  }
+  state.unwritten += bytes;
+  return SQLITE_OK;
+}
+
 int on_read(sqlite3_file* file, void* to, int size, sqlite3_int64 offset) {
+  if (const int flushed = flush(file); flushed != SQLITE_OK) {
+    return flushed;
+  }
   const int rc = real(file)->pMethods->xRead(real(file), to, size, offset);
   check(rc != SQLITE_IOERR_READ, "store: the disk failed to read the database");
   const std::string_view bytes(static_cast<const char*>(to), static_cast<std::size_t>(size));
@@ -90,18 +144,21 @@ const void* with_checksum(const WatchedFile& file, const void* from, int size,
 }
 
 int on_write(sqlite3_file* file, const void* from, int size, sqlite3_int64 offset) {
-  if (is_page(watched(file), size, offset)) {
-    from = with_checksum(watched(file), from, size, offset);
+  const WatchedFile& target = watched(file);
+  if (target.is_log && target.state->log_writes == WatchedVfs::LogWrites::UpToTheSync) {
+    return keep_back(file, {static_cast<const char*>(from), static_cast<std::size_t>(size)},
+                     offset);
   }
-  const int rc = real(file)->pMethods->xWrite(real(file), from, size, offset);
-  if (rc == SQLITE_OK) {
-    return SQLITE_OK;
+  if (is_page(target, size, offset)) {
+    from = with_checksum(target, from, size, offset);
   }
-  check(is_full(file, rc), "store: the disk failed to write the database");
-  return SQLITE_FULL;
+  return write_now(file, from, size, offset);
 }
 
 int on_truncate(sqlite3_file* file, sqlite3_int64 size) {
+  if (const int flushed = flush(file); flushed != SQLITE_OK) {
+    return flushed;
+  }
   const int rc = real(file)->pMethods->xTruncate(real(file), size);
   if (rc == SQLITE_OK) {
     return SQLITE_OK;
@@ -111,6 +168,9 @@ int on_truncate(sqlite3_file* file, sqlite3_int64 size) {
 }
 
 int on_sync(sqlite3_file* file, int flags) {
+  if (const int flushed = flush(file); flushed != SQLITE_OK) {
+    return flushed;
+  }
   const auto start = std::chrono::steady_clock::now();
   const int rc = real(file)->pMethods->xSync(real(file), flags);
   const auto took = std::chrono::steady_clock::now() - start;
@@ -121,6 +181,9 @@ int on_sync(sqlite3_file* file, int flags) {
 }
 
 int on_size(sqlite3_file* file, sqlite3_int64* size) {
+  if (const int flushed = flush(file); flushed != SQLITE_OK) {
+    return flushed;
+  }
   return real(file)->pMethods->xFileSize(real(file), size);
 }
 int on_lock(sqlite3_file* file, int level) {
@@ -180,6 +243,7 @@ int on_open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, i
   opened.base.pMethods = nullptr;
   opened.state = static_cast<WatchedVfs::State*>(vfs->pAppData);
   opened.is_database = (flags & SQLITE_OPEN_MAIN_DB) != 0;
+  opened.is_log = (flags & SQLITE_OPEN_WAL) != 0;
   opened.real = reinterpret_cast<sqlite3_file*>(&opened + 1);
   const int rc = system_vfs()->xOpen(system_vfs(), name, opened.real, flags, out_flags);
   if (opened.real->pMethods != nullptr) {
@@ -201,9 +265,10 @@ int on_full_path(sqlite3_vfs*, const char* name, int size, char* to) {
 
 }  // namespace
 
-WatchedVfs::WatchedVfs()
+WatchedVfs::WatchedVfs(LogWrites log_writes)
     : name_("bmgpu-" + std::to_string(reinterpret_cast<std::uintptr_t>(this))),
       vfs_(std::make_unique<sqlite3_vfs>(*system_vfs())) {
+  state_.log_writes = log_writes;
   vfs_->szOsFile = static_cast<int>(sizeof(WatchedFile)) + system_vfs()->szOsFile;
   vfs_->pNext = nullptr;
   vfs_->zName = name_.c_str();
