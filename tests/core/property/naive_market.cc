@@ -1,0 +1,337 @@
+#include "core/property/naive_market.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/market/pricing.h"
+
+namespace bmgpu::core {
+NaiveMarket::NaiveMarket() : weights_(slot_weights(policy_.duration_decay_permille)) {}
+
+void NaiveMarket::add_node(NaiveNode node) {
+  if (std::find(known_models_.begin(), known_models_.end(), node.model) == known_models_.end()) {
+    known_models_.push_back(node.model);
+  }
+  last_prices_.try_emplace(
+      PoolName{node.model, node.site},
+      slot_price(policy_, weights_, PriceInputs{kNaiveBase, 1, 1, 0, Price()}, 0));
+  nodes_.emplace(node.id, std::move(node));
+  changed();
+}
+
+std::vector<NaiveNode> NaiveMarket::nodes() const {
+  std::vector<NaiveNode> all;
+  for (const auto& [id, node] : nodes_) {
+    all.push_back(node);
+  }
+  return all;
+}
+
+Outcome NaiveMarket::set_ready(NodeId id, bool ready) {
+  NaiveNode& node = nodes_.at(id);
+  if (node.ready != ready || (ready && node.lost)) {
+    node.ready = ready;
+    node.lost = node.lost && !ready;
+    changed();
+  }
+  return Says{};
+}
+
+Outcome NaiveMarket::set_draining(Instant now, NodeId id, bool draining) {
+  NaiveNode& node = nodes_.at(id);
+  if (node.draining != draining) {
+    node.draining = draining;
+    node.drained = now;
+    node.left_supply = false;
+    changed();
+  }
+  return Says{};
+}
+
+Leased NaiveMarket::grant(Instant now, const NaiveOrder& order, const Place& place) {
+  NaiveNode& node = nodes_.at(place.node);
+  Leased terms = place.terms;
+  for (NaiveGpu& gpu : node.gpus) {
+    if (std::ssize(terms.uuids) < order.resources.gpus && gpu.state == GpuState::Free) {
+      gpu.state = GpuState::Leased;
+      gpu.held_by = order.id;
+      terms.uuids.push_back(gpu.uuid);
+    }
+  }
+  leases_.emplace(order.id, NaiveLease{order.id, order.tenant, place.node, terms.uuids,
+                                       wants(node, order.resources), now, now + order.duration,
+                                       terms.prices, terms.quoted, order.limit});
+  if (waiting_.erase(order.id) > 0) {
+    review_ = review_ && !waiting_.empty();
+  }
+  return terms;
+}
+
+std::optional<std::pair<OrderId, NaiveMarket::Place>> NaiveMarket::next(Instant now) const {
+  std::vector<const NaiveOrder*> queue;
+  for (const auto& [id, order] : waiting_) {
+    queue.push_back(&order);
+  }
+  std::sort(queue.begin(), queue.end(), [](const NaiveOrder* a, const NaiveOrder* b) {
+    return std::tuple(a->duration * a->resources.gpus, a->placed, a->id) <
+           std::tuple(b->duration * b->resources.gpus, b->placed, b->id);
+  });
+  for (const NaiveOrder* order : queue) {
+    const auto found = cheapest(now, order->resources, order->duration, order);
+    const auto* place = std::get_if<Place>(&found);
+    if (place != nullptr &&
+        within(place->terms.prices, now, now, priced_end(now, now + order->duration),
+               order->resources.gpus, order->limit)) {
+      return std::pair(order->id, *place);
+    }
+  }
+  return std::nullopt;
+}
+
+Outcome NaiveMarket::place(Instant now, const PlaceOrder& command, OrderId id) {
+  NaiveOrder order{
+      id, command.tenant, command.resources, command.duration, command.price_limit, now, {}};
+  std::variant<Place, ReasonCode> found = ReasonCode::NoCapacityNow;
+  if (!review_ || !next(now)) {
+    found = models(order.resources).empty()
+                ? std::variant<Place, ReasonCode>(ReasonCode::UnknownGpu)
+                : cheapest(now, order.resources, order.duration, nullptr);
+  }
+  if (const auto* place = std::get_if<Place>(&found)) {
+    if (within(place->terms.prices, now, now, priced_end(now, now + order.duration),
+               order.resources.gpus, order.limit)) {
+      return grant(now, order, *place);
+    }
+    found = ReasonCode::PriceAboveLimit;
+  }
+  const auto where = home(order.resources);
+  if (const auto* never = std::get_if<ReasonCode>(&where)) {
+    return Says{*never};
+  }
+  const ReasonCode code = std::get<ReasonCode>(found);
+  if (command.refuse_if_unavailable) {
+    return Says{code};
+  }
+  order.home = std::get<PoolName>(where);
+  waiting_.emplace(id, order);
+  return Waits{code};
+}
+
+Outcome NaiveMarket::quote(Instant now, const RequestQuote& command) const {
+  const auto where = home(command.resources);
+  if (const auto* never = std::get_if<ReasonCode>(&where)) {
+    return Says{*never};
+  }
+  const auto found = cheapest(now, command.resources, command.duration, nullptr);
+  if (const auto* code = std::get_if<ReasonCode>(&found)) {
+    return Says{*code};
+  }
+  const Leased& terms = std::get<Place>(found).terms;
+  if (!within(terms.prices, now, now, priced_end(now, now + command.duration),
+              command.resources.gpus, command.price_limit)) {
+    return Says{ReasonCode::PriceAboveLimit};
+  }
+  return Leased{NodeId(), {}, terms.prices, terms.quoted};
+}
+
+Outcome NaiveMarket::stop(Instant now, AccountId tenant, OrderId id) {
+  const auto waiting = waiting_.find(id);
+  if (waiting != waiting_.end() && waiting->second.tenant == tenant) {
+    waiting_.erase(waiting);
+    changed();
+    return Says{};
+  }
+  const auto leased = leases_.find(id);
+  if (leased == leases_.end() || leased->second.tenant != tenant) {
+    return Says{ReasonCode::NoSuchObject};
+  }
+  if (!leased->second.ending) {
+    leased->second.ending = EndReason::Stopped;
+    leased->second.ending_since = std::min(now, leased->second.end);
+  }
+  return Says{};
+}
+
+Outcome NaiveMarket::extend(Instant now, const ExtendLease& command) {
+  const auto it = leases_.find(command.order);
+  if (it == leases_.end() || it->second.tenant != command.tenant) {
+    return Says{ReasonCode::NoSuchObject};
+  }
+  NaiveLease& lease = it->second;
+  const NaiveNode& node = nodes_.at(lease.node);
+  const Instant new_end = lease.end + command.by;
+  if (lease.ending) {
+    return Says{ReasonCode::AlreadyEnded};
+  }
+  if (new_end - lease.start > Limits::kLeaseMax) {
+    return Says{ReasonCode::LeaseTooLong};
+  }
+  if (node.draining) {
+    return Says{ReasonCode::NodeDraining};
+  }
+  const Instant old_until = priced_end(lease.start, lease.end);
+  const Instant until = priced_end(lease.start, new_end);
+  const auto gpus = std::ssize(lease.uuids);
+  const Instant first_new = slot_start(slot_of(lease.start)) + kSlot * std::ssize(lease.prices);
+  std::vector<Price> all = lease.prices;
+  if (first_new < until) {
+    Pool pool = look_at(PoolName{node.model, node.site});
+    (node.owner == lease.tenant ? pool.supply : pool.demand) +=
+        node.owner == lease.tenant ? gpus : -gpus;
+    pool.leased -= gpus;
+    if (pool.supply == 0) {
+      return Says{ReasonCode::NoSupply};
+    }
+    const auto added = prices(pool, gpus, now, first_new, until, std::ssize(all), node.floor);
+    all.insert(all.end(), added.begin(), added.end());
+  }
+  if (old_until < until) {
+    const Price limit = command.price_limit.count() > 0 ? command.price_limit : lease.limit;
+    if (!within(all, lease.start, old_until, until, gpus, limit)) {
+      return Says{ReasonCode::PriceAboveLimit};
+    }
+    lease.quoted += cost(all, lease.start, old_until, until);
+    lease.limit = lease.limit.count() == 0 ? Price() : std::max(lease.limit, limit);
+  }
+  lease.prices = all;
+  lease.end = new_end;
+  return Leased{NodeId(), {}, lease.prices, lease.quoted};
+}
+
+Billed NaiveMarket::finish(OrderId id, EndReason reason, Instant stopped) {
+  const NaiveLease lease = leases_.at(id);
+  leases_.erase(id);
+  for (NaiveGpu& gpu : nodes_.at(lease.node).gpus) {
+    if (gpu.held_by == id) {
+      gpu.held_by = OrderId();
+      gpu.state = gpu.state == GpuState::Failed ? GpuState::Failed : GpuState::Sanitizing;
+    }
+  }
+  changed();
+  const bool is_free = reason == EndReason::StartFailed || reason == EndReason::DeviceCheckFailed ||
+                       reason == EndReason::PreparationTimeout;
+  if (!lease.running || is_free) {
+    return Billed{reason, Duration(), Money()};
+  }
+  Instant from = *lease.running;
+  Instant until = std::max(from, std::min(stopped, lease.end));
+  if (reason != EndReason::NodeLost && reason != EndReason::GpuLost) {
+    until = std::min(std::max(until, from + kNaiveBilledMin), priced_end(lease.start, lease.end));
+    from = std::max(lease.start, std::min(from, until - kNaiveBilledMin));
+  }
+  return Billed{reason, until - from,
+                std::min(lease.quoted, cost(lease.prices, lease.start, from, until))};
+}
+
+Outcome NaiveMarket::report_running(Instant now, OrderId id) {
+  NaiveLease& lease = leases_.at(id);
+  if (!lease.running && !lease.ending) {
+    lease.running = std::min(now, lease.end);
+  }
+  return Says{};
+}
+
+Outcome NaiveMarket::report_ended(Instant now, OrderId id, EndReason reason) {
+  const NaiveLease& lease = leases_.at(id);
+  Instant stopped = std::min(now, lease.end);
+  if (lease.ending) {
+    stopped = std::min(stopped, lease.ending_since);
+  }
+  return finish(id, lease.ending.value_or(reason), stopped);
+}
+
+std::vector<Billed> NaiveMarket::lose(Instant now, NodeId id, Instant last_acknowledged) {
+  NaiveNode& node = nodes_.at(id);
+  std::vector<Billed> bills;
+  if (node.lost) {
+    return bills;
+  }
+  node.lost = true;
+  node.ready = false;
+  changed();
+  const std::map<OrderId, NaiveLease> before = leases_;
+  for (const auto& [order, lease] : before) {
+    if (lease.node == id) {
+      Instant stopped = std::min({now, last_acknowledged, lease.end});
+      if (lease.ending) {
+        stopped = std::min(stopped, lease.ending_since);
+      }
+      bills.push_back(finish(order, lease.ending.value_or(EndReason::NodeLost), stopped));
+    }
+  }
+  return bills;
+}
+
+void NaiveMarket::report_gpu(Instant now, const std::string& uuid, bool ok, bool clean) {
+  for (auto& [id, node] : nodes_) {
+    for (NaiveGpu& gpu : node.gpus) {
+      if (gpu.uuid != uuid) {
+        continue;
+      }
+      const GpuState before = gpu.state;
+      if (!ok) {
+        gpu.state = GpuState::Failed;
+        if (before != GpuState::Failed && !gpu.held_by.is_none()) {
+          NaiveLease& lease = leases_.at(gpu.held_by);
+          if (!lease.ending) {
+            lease.ending = EndReason::GpuLost;
+            lease.ending_since = std::min(now, lease.end);
+          }
+        }
+      } else if (gpu.held_by.is_none()) {
+        const bool is_kept = !clean && before == GpuState::Sanitizing;
+        gpu.state = clean ? GpuState::Free : is_kept ? before : GpuState::Sanitizing;
+      }
+      if (gpu.state != before) {
+        changed();
+      }
+    }
+  }
+}
+
+std::vector<std::pair<OrderId, Leased>> NaiveMarket::settle(Instant now) {
+  for (auto& [id, lease] : leases_) {
+    const Instant prepared_by =
+        lease.running ? lease.end : std::min(lease.end, lease.start + minutes(5));
+    if (!lease.ending && prepared_by <= now) {
+      lease.ending = lease.running ? EndReason::TimeUp : EndReason::PreparationTimeout;
+      lease.ending_since = prepared_by;
+    }
+  }
+  const bool some_expired = std::erase_if(waiting_, [&](const auto& entry) {
+                              return entry.second.placed + hours(24) <= now;
+                            }) > 0;
+  bool some_left = false;
+  for (auto& [id, node] : nodes_) {
+    if (node.draining && !node.left_supply && node.drained + hours(24) <= now) {
+      node.left_supply = some_left = true;
+    }
+  }
+  if (some_expired || some_left) {
+    changed();
+  }
+  if (now - last_price_tick_ >= minutes(1)) {
+    std::map<PoolName, Price> moved = last_prices_;
+    for (auto& [name, last] : moved) {
+      const Pool pool = look_at(name);
+      if (pool.supply > 0) {
+        last = prices(pool, 1, now, now, now + milliseconds(1), 0, Price()).front();
+      }
+    }
+    last_prices_ = moved;
+    last_price_tick_ = now;
+    changed();
+  }
+  std::vector<std::pair<OrderId, Leased>> granted;
+  while (review_) {
+    const auto found = next(now);
+    if (!found) {
+      review_ = false;
+      break;
+    }
+    granted.emplace_back(found->first, grant(now, waiting_.at(found->first), found->second));
+  }
+  return granted;
+}
+
+}  // namespace bmgpu::core
