@@ -118,8 +118,8 @@ bool Statement::is_null(int column) const {
 
 Database::Database(const std::string& path, Access access)
     : path_(path),
-      vfs_(std::make_unique<WatchedVfs>(access == Access::Owner ? WatchedVfs::LogWrites::UpToTheSync
-                                                                : WatchedVfs::LogWrites::AtOnce)) {}
+      vfs_(std::make_unique<WatchedVfs>(access == Access::Owner ? WatchedVfs::Use::Sole
+                                                                : WatchedVfs::Use::Shared)) {}
 
 Database::~Database() {
   begin_ = Statement();
@@ -152,8 +152,10 @@ Result<void> Database::connect(Access access) {
   sqlite3_wal_hook(connection_, on_wal, &wal_pages_);
   // Closing must not move a log that was found damaged into the database.
   sqlite3_db_config(connection_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  int reserved = WatchedVfs::kReservedBytes;  // for a new file; an old one has its own
-  sqlite3_file_control(connection_, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
+  if (access == Access::Owner) {
+    int reserved = WatchedVfs::kReservedBytes;  // for a new file; an old one has its own
+    sqlite3_file_control(connection_, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
+  }
   return {};
 }
 

@@ -53,7 +53,8 @@ std::uint64_t page_checksum(std::string_view page, sqlite3_int64 offset) {
 
 // SQLite reads and writes pages whole, and parts only of the first page's header.
 bool is_page(const WatchedFile& file, int size, sqlite3_int64 offset) {
-  return file.is_database && size >= 512 && offset % size == 0;
+  return file.is_database && file.state->use == WatchedVfs::Use::Sole && size >= 512 &&
+         offset % size == 0;
 }
 
 bool is_sound(std::string_view page, sqlite3_int64 offset) {
@@ -68,7 +69,8 @@ bool is_sound(std::string_view page, sqlite3_int64 offset) {
 void look_at_header(const WatchedFile& file, std::string_view start) {
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
   constexpr std::size_t kReservedAt = 20;
-  if (file.is_database && start.size() > kReservedAt && start.starts_with(kMagic)) {
+  if (file.is_database && file.state->use == WatchedVfs::Use::Sole && start.size() > kReservedAt &&
+      start.starts_with(kMagic)) {
     file.state->is_foreign = start[kReservedAt] != WatchedVfs::kReservedBytes;
   }
 }
@@ -145,7 +147,7 @@ const void* with_checksum(const WatchedFile& file, const void* from, int size,
 
 int on_write(sqlite3_file* file, const void* from, int size, sqlite3_int64 offset) {
   const WatchedFile& target = watched(file);
-  if (target.is_log && target.state->log_writes == WatchedVfs::LogWrites::UpToTheSync) {
+  if (target.is_log && target.state->use == WatchedVfs::Use::Sole) {
     return keep_back(file, {static_cast<const char*>(from), static_cast<std::size_t>(size)},
                      offset);
   }
@@ -265,10 +267,10 @@ int on_full_path(sqlite3_vfs*, const char* name, int size, char* to) {
 
 }  // namespace
 
-WatchedVfs::WatchedVfs(LogWrites log_writes)
+WatchedVfs::WatchedVfs(Use use)
     : name_("bmgpu-" + std::to_string(reinterpret_cast<std::uintptr_t>(this))),
       vfs_(std::make_unique<sqlite3_vfs>(*system_vfs())) {
-  state_.log_writes = log_writes;
+  state_.use = use;
   vfs_->szOsFile = static_cast<int>(sizeof(WatchedFile)) + system_vfs()->szOsFile;
   vfs_->pNext = nullptr;
   vfs_->zName = name_.c_str();
