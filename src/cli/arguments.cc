@@ -1,3 +1,6 @@
+// The one parser of command lines. Written here rather than taken from a library because the same
+// specification feeds --help, completion and the JSON dump, every mistake must name the nearest
+// thing that exists, and values such as "", "-x" or "[a]" must arrive as they were typed.
 #include <algorithm>
 
 #include "cli/command.h"

@@ -7,6 +7,7 @@
 
 #include "bmgpu/v1/market.pb.h"
 #include "cli/context.h"
+#include "cli/format.h"
 
 namespace bmgpu::cli {
 namespace {
@@ -70,6 +71,17 @@ ExecSocket::~ExecSocket() {
 }
 
 Result<std::unique_ptr<ExecSocket>> ExecSocket::open(Context& context, const v1::ExecStart& start) {
+  // A frame says why it failed in words only; asked this way, the market also says what kind it is.
+  v1::GetOrderRequest request;
+  request.set_id(start.id());
+  v1::Order order;
+  if (Result<void> called = context.call("GetOrder", request, order); !called) {
+    return called.error();
+  }
+  if (order.state() != v1::ORDER_STATE_RUNNING) {
+    return Error{ErrorCode::Refused,
+                 order.id() + " is not running: it is " + state_cell(order).text};
+  }
   const Result<wire::Endpoint> endpoint = context.endpoint();
   if (!endpoint) {
     return endpoint.error();

@@ -82,7 +82,7 @@ std::string filter_lines(const v1::ListOffersResponse& response) {
     }
   }
   return lines + "\nAs of " + time_text(response.as_of_unix_ms()) +
-         "; prices are for one GPU for its first hour quarter, per hour";
+         "; prices: one GPU, its first quarter hour, as a rate per hour";
 }
 
 Answer run_list(Context& context, const Arguments& arguments) {

@@ -13,8 +13,8 @@ namespace bmgpu::cli {
 
 struct TarEntry {
   enum class Kind { File, Folder, Link, Other } kind = Kind::File;
-  std::string path;
-  std::string link_target;
+  std::string path = {};
+  std::string link_target = {};
   std::int64_t size = 0;  // of a file
   std::uint32_t mode = 0644;
 };

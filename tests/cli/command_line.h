@@ -9,6 +9,7 @@
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/bmcli.h"
@@ -60,6 +61,26 @@ class CommandLine {
   }
 
   Ran run(const std::vector<std::string>& line, const std::string& input = "") {
+    // Threads that follow a job hold copies of `connect`, and through it this token; when run()
+    // returns, none of them is left to use the market of a test that is over.
+    const auto token = std::make_shared<int>();
+    const Ran ran = run_once(line, input, token);
+    while (token.use_count() > 1) {
+      std::this_thread::yield();
+    }
+    return ran;
+  }
+
+  FakeMarket market;
+  FakeInterrupts interrupts;
+  std::map<std::string, std::string> variables;
+  bool terminal = false;
+  Result<std::string> shown_ca = Error{ErrorCode::Unavailable, "nobody answers"};
+  const TemporaryFolder& folder() const { return folder_; }
+
+ private:
+  Ran run_once(const std::vector<std::string>& line, const std::string& input,
+               const std::shared_ptr<int>& token) {
     std::ostringstream out;
     std::ostringstream err;
     std::istringstream in(input);
@@ -73,7 +94,9 @@ class CommandLine {
       return found == variables.end() ? std::nullopt : std::optional(found->second);
     };
     environment.now = [] { return Instant(1'800'000'000'000); };
-    environment.connect = [this](wire::Endpoint endpoint) { return market.connect(endpoint); };
+    environment.connect = [this, token](wire::Endpoint endpoint) {
+      return market.connect(endpoint);
+    };
     environment.connect_socket = [this](const wire::Endpoint&, std::string_view,
                                         wire::WebSocketClient::Callbacks callbacks) {
       return market.connect_socket(std::move(callbacks));
@@ -87,14 +110,6 @@ class CommandLine {
     return ran;
   }
 
-  FakeMarket market;
-  FakeInterrupts interrupts;
-  std::map<std::string, std::string> variables;
-  bool terminal = false;
-  Result<std::string> shown_ca = Error{ErrorCode::Unavailable, "nobody answers"};
-  const TemporaryFolder& folder() const { return folder_; }
-
- private:
   TemporaryFolder folder_;
 };
 
