@@ -55,8 +55,7 @@ void BlobUpload::body(std::string bytes, bool complete) {
   const std::size_t max = session_.edge().limits().blob_bytes_max;
   moved_bytes_ += bytes.size();
   if (moved_bytes_ > max) {
-    session_.fail(
-        Error{ErrorCode::ResourceExhausted, "the file is over " + std::to_string(max) + " bytes"});
+    session_.fail_large(max);
     return;  // this object is gone now
   }
   complete_ = complete;

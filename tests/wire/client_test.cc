@@ -3,10 +3,9 @@
 #include <gmock/gmock.h>
 
 #include <condition_variable>
-#include <filesystem>
-#include <fstream>
 
 #include "api/server_fixture.h"
+#include "api/temporary_folder.h"
 #include "api/tls.h"
 #include "api/typed.h"
 #include "bmgpu/v1/market.pb.h"
@@ -19,21 +18,6 @@ namespace {
 using api::Server;
 using api::ServerLimits;
 using ::testing::HasSubstr;
-
-// A folder that goes away with its test.
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("bmgpu-" + hex(random_bytes(8)))) {
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string file(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // Messages and the end of a WebSocket, awaited.
 class Inbox {
@@ -136,7 +120,7 @@ class ClientTest : public api::ServerFixture {
     return std::move(*made);
   }
 
-  Folder folder_;
+  api::TemporaryFolder folder_;
 };
 
 TEST_F(ClientTest, CallsTypedHandlers) {
@@ -290,8 +274,7 @@ TEST_F(ClientTest, MovesFiles) {
   ASSERT_TRUE(stored.ok()) << stored.error().message;
   EXPECT_EQ(progress, content.size());
   ASSERT_TRUE(calls->get_file(path, folder_.file("copy")).ok());
-  std::ifstream copy(folder_.file("copy"));
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(copy), {}), content);
+  EXPECT_EQ(api::TemporaryFolder::read(folder_.file("copy")), content);
   EXPECT_EQ(server_->stats().connections_accepted_total, 1U);
 
   std::ofstream(folder_.file("empty"));
