@@ -80,6 +80,7 @@ Result<void> NodeWatch::start() {
   options.on_change = [this](const GpuView&) {
     loop_.post([this] {
       look_at_devices();
+      look_at_gates();
       callbacks_.on_change();
     });
   };

@@ -52,6 +52,7 @@ Error refusal(const core::Reason& reason) {
 void add_info_methods(Rpc& rpc, Market& market) {
   Method<v1::GetInfoRequest, v1::GetInfoResponse> get_info;
   get_info.name = "bmgpu.v1.Market/GetInfo";
+  get_info.access = Access::AnyToken;
   get_info.run = [&market](Turn& turn, const api::Identity& caller, const v1::GetInfoRequest&) {
     v1::GetInfoResponse response;
     response.set_version(market.parts.version);

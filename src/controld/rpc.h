@@ -26,6 +26,7 @@ namespace bmgpu::controld {
 class Metrics;
 
 enum class Access {
+  AnyToken,
   People,  // tenants, owners, operators
   OwnersOperators,
   Operators,

@@ -134,7 +134,7 @@ class LinkedWebSocket final : public WebSocketClient {
     return {};
   }
 
-  // The thread: until the connection is closed and everything pending has reported back.
+  // The thread: until the connection is closed.
   void run() {
     read();
     link_.io().run();
@@ -215,8 +215,13 @@ class LinkedWebSocket final : public WebSocketClient {
   void send_close() {
     ended_ = true;
     why_ = Error{ErrorCode::Unavailable, "the WebSocket was closed on this side"};
-    socket_->async_close(websocket::close_code::normal,
-                         [this](const error_code&) { socket_->next_layer().close(); });
+    socket_->async_close(websocket::close_code::normal, [this](const error_code&) { leave(); });
+  }
+
+  // Ends run() now: Beast's timer for pings would keep it waiting for another 15 s.
+  void leave() {
+    socket_->next_layer().close();
+    link_.io().stop();
   }
 
   void end(const error_code& failed) {
@@ -233,7 +238,7 @@ class LinkedWebSocket final : public WebSocketClient {
                              std::string(reason.reason.data(), reason.reason.size())
                        : "the WebSocket broke: " + failed.message()};
     }
-    socket_->next_layer().close();
+    leave();
   }
 
   Link link_;
