@@ -112,8 +112,9 @@ Actions on(ShimState& state, const ShimDevices& devices) {
   return {};
 }
 
-Actions on(ShimState& state, const ShimAdopted&) {
+Actions on(ShimState& state, const ShimAdopted& adopted) {
   check(state.phase == ShimPhase::Preparing, "shim: only a shim that has just begun adopts");
+  state.wanted = adopted.wanted;
   state.devices_ok = true;
   state.gpus_seen = static_cast<std::uint32_t>(state.leased_minors.size());
   state.phase = ShimPhase::Running;

@@ -57,8 +57,10 @@ struct ShimWanted {  // now, and whenever it changed
 struct ShimDevices {
   std::vector<SeenDevice> seen;
 };
-struct ShimAdopted {};  // a job that an earlier shim released runs
-struct ShimFailed {     // it could not be prepared, started or kept
+struct ShimAdopted {  // an earlier shim released the job
+  ShimWanted wanted;
+};
+struct ShimFailed {  // it could not be prepared, started or kept
   EndCause cause = EndCause::StartFailed;
   std::string detail;
 };

@@ -181,7 +181,9 @@ TEST_F(ShimStateTest, TheFirstCauseStays) {
 }
 
 TEST_F(ShimStateTest, AnAdoptedJobIsThawedAndEndsInTime) {
-  EXPECT_EQ(at(kSecond, ShimAdopted{}), (Actions{Thaw, Report}));
+  state_ = ShimState();
+  state_.leased_minors = {1, 3};
+  EXPECT_EQ(at(kSecond, ShimAdopted{want_}), (Actions{Thaw, Report}));
   EXPECT_EQ(state_.phase, ShimPhase::Running);
   EXPECT_EQ(state_.gpus_seen, 2u);
   EXPECT_EQ(at(kEnd, ShimTick{}), (Actions{Report, Terminate}));
@@ -189,8 +191,15 @@ TEST_F(ShimStateTest, AnAdoptedJobIsThawedAndEndsInTime) {
 
 TEST_F(ShimStateTest, AnAdoptedJobWhoseLeaseIsOverEndsAtOnce) {
   state_ = ShimState();
-  EXPECT_EQ(at(kEnd + kSecond, ShimAdopted{}), (Actions{Thaw, Report}));
-  EXPECT_EQ(at(kEnd + kSecond, want_), (Actions{Report, Terminate}));
+  EXPECT_EQ(at(kEnd + kSecond, ShimAdopted{want_}), (Actions{Thaw, Report, Report, Terminate}));
+  EXPECT_EQ(at(kEnd + kSecond, ShimJobEnded{9, 0, ""}), (Actions{Report, Kill}));
+  end(EndCause::TimeUp);
+}
+
+TEST_F(ShimStateTest, AnAdoptedJobThatIsFencedStaysFrozen) {
+  state_ = ShimState();
+  want_.freeze = {FreezeReason::Fence};
+  EXPECT_EQ(at(kSecond, ShimAdopted{want_}), (Actions{Freeze, Report}));
 }
 
 }  // namespace

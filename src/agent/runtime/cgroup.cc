@@ -119,6 +119,25 @@ std::vector<std::string> service_cgroup_trees() {
   return out;
 }
 
+std::string cgroup_of(int pid, const CgroupTrees& trees) {
+  // "6:freezer:/path" a line; v2 is "0::/path".
+  const Result<std::string> text = read_file("/proc/" + std::to_string(pid) + "/cgroup");
+  std::istringstream lines(text.ok() ? *text : std::string());
+  std::string line;
+  while (std::getline(lines, line)) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) {
+      continue;
+    }
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    if (trees.v1() ? controllers.find(",freezer,") != std::string::npos : controllers == ",,") {
+      return line.size() > second + 2 ? line.substr(second + 1) : std::string();
+    }
+  }
+  return {};
+}
+
 JobCgroup::JobCgroup(CgroupTrees trees, std::string path)
     : trees_(std::move(trees)), path_(std::move(path)) {
   check(path_.size() > 1 && path_.front() == '/', "a job's cgroup is never the root");

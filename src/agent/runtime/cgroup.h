@@ -27,6 +27,9 @@ std::string cgroup_version(const CgroupTrees& trees);
 // The trees by which a service manager decides what belongs to a service.
 std::vector<std::string> service_cgroup_trees();
 
+// The cgroup of a process, as JobCgroup takes it; empty if it has none of its own.
+std::string cgroup_of(int pid, const CgroupTrees& trees);
+
 class JobCgroup {
  public:
   // `path` as the engine names it: "/bmgpu-…/libpod-<id>". The cgroup need not exist any more.

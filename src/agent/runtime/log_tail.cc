@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <optional>
 #include <utility>
 
 #include "agent/runtime/files.h"
@@ -26,8 +25,9 @@ bool digits(std::string_view text, std::size_t at, std::size_t count, int& numbe
   return part.size() == count && error == std::errc() && end == part.data() + part.size();
 }
 
-// "2026-11-30T18:29:03.843617053+00:00" or "…Z" to milliseconds.
-std::optional<std::int64_t> parse_time(std::string_view text) {
+}  // namespace
+
+std::optional<std::int64_t> parse_rfc3339_ms(std::string_view text) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
   if (text.size() < 20 || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' ||
       text[16] != ':' || !digits(text, 0, 4, year) || !digits(text, 5, 2, month) ||
@@ -63,8 +63,6 @@ std::optional<std::int64_t> parse_time(std::string_view text) {
   return text[at] == '+' ? ms - zone : ms + zone;
 }
 
-}  // namespace
-
 LogEntry parse_log_line(std::string_view line, std::uint64_t sequence) {
   LogEntry entry;
   entry.sequence = sequence;
@@ -75,7 +73,7 @@ LogEntry parse_log_line(std::string_view line, std::uint64_t sequence) {
   if (second == std::string_view::npos) {
     return entry;
   }
-  const std::optional<std::int64_t> time = parse_time(line.substr(0, first));
+  const std::optional<std::int64_t> time = parse_rfc3339_ms(line.substr(0, first));
   const std::string_view stream = line.substr(first + 1, second - first - 1);
   const std::string_view rest = line.substr(second + 1);
   const bool tagged =

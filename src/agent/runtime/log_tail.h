@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,9 @@ struct LogPosition {
   std::uint64_t next_sequence = 1;  // of that line
   bool operator==(const LogPosition&) const = default;
 };
+
+// "2026-11-30T18:29:03.843617053+00:00" or "…Z" as Unix milliseconds.
+std::optional<std::int64_t> parse_rfc3339_ms(std::string_view text);
 
 // Parses one line without its '\n'.
 LogEntry parse_log_line(std::string_view line, std::uint64_t sequence);

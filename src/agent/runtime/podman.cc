@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/runtime/libpod.h"
+#include "agent/runtime/log_tail.h"
 #include "agent/runtime/podman_spec.h"
 
 namespace bmgpu::agent {
@@ -62,6 +63,7 @@ Result<ContainerState> Podman::inspect(const std::string& container) const {
   out.pid = static_cast<int>(number_at(state, "Pid"));
   out.conmon_pid = static_cast<int>(number_at(state, "ConmonPid"));
   out.exit_code = static_cast<int>(number_at(state, "ExitCode"));
+  out.finished_unix_ms = parse_rfc3339_ms(text_at(state, "FinishedAt")).value_or(0);
   out.error = text_at(state, "Error");
   out.cgroup_path = text_at(state, "CgroupPath");
   return out;

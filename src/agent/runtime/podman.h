@@ -59,6 +59,7 @@ struct ContainerState {
   int pid = 0;
   int conmon_pid = 0;
   int exit_code = 0;
+  std::int64_t finished_unix_ms = 0;  // 0 = unknown
   std::string error;
   std::string cgroup_path;  // "/bmgpu-…/libpod-<id>"
 };

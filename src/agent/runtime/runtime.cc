@@ -75,10 +75,15 @@ class PodmanRuntime final : public Runtime {
   std::string socket() const override { return service_socket(facts()); }
 
   Result<void> canary(std::chrono::milliseconds deadline) override;
-  Result<std::vector<std::string>> images() override { return podman().images(); }
+  Result<std::vector<std::string>> images() override {
+    const Result<Podman> engine = podman();
+    return engine.ok() ? engine->images() : Result<std::vector<std::string>>(engine.error());
+  }
   Result<std::vector<ContainerInfo>> containers() override;
   Result<void> remove_orphan(const ContainerInfo& container) override {
-    return destroy_container(podman(), container.id, kRemoveDeadline);
+    const Result<Podman> engine = podman();
+    return engine.ok() ? destroy_container(*engine, container.id, kRemoveDeadline)
+                       : Result<void>(engine.error());
   }
   v1::ShimOrder order(const v1::AttemptSpec& spec,
                       const std::vector<DeviceGrant>& devices) const override;
@@ -90,7 +95,8 @@ class PodmanRuntime final : public Runtime {
   Result<void> remove_all() override;
 
  private:
-  Podman podman() const { return Podman(socket()); }
+  // With its service running.
+  Result<Podman> podman() const;
   std::string facts_path() const { return options_.state_dir + "/runtime.json"; }
   std::string pool_dir() const { return options_.state_dir + "/scratch-pool"; }
   bool remembered();
@@ -103,6 +109,14 @@ class PodmanRuntime final : public Runtime {
   std::mutex probe_mutex_;  // taken before facts_mutex_
   std::mutex pool_mutex_;
 };
+
+Result<Podman> PodmanRuntime::podman() const {
+  const v1::RuntimeFacts now = facts();
+  if (Result<void> service = ensure_service(now, kServiceDeadline); !service.ok()) {
+    return service.error();
+  }
+  return Podman(service_socket(now));
+}
 
 // What the findings of a probe depend on.
 std::string basis(const v1::RuntimeFacts& facts) {
@@ -211,8 +225,12 @@ Result<void> PodmanRuntime::canary(std::chrono::milliseconds deadline) {
 }
 
 Result<std::vector<ContainerInfo>> PodmanRuntime::containers() {
+  const Result<Podman> engine = podman();
+  if (!engine.ok()) {
+    return engine.error();
+  }
   Result<std::vector<ContainerSummary>> all =
-      podman().list({{"io.bmgpu.market", options_.market}, {"io.bmgpu.node", options_.node}});
+      engine->list({{"io.bmgpu.market", options_.market}, {"io.bmgpu.node", options_.node}});
   if (!all.ok()) {
     return all.error();
   }

@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,6 +39,22 @@ bool wait_until(Clock::time_point end, const Condition& condition) {
     ::poll(nullptr, 0, 5);
   }
   return true;
+}
+
+// Whoever starts or stops the service holds this lock.
+Result<Fd> take_lock(const v1::RuntimeFacts& facts, Clock::time_point end) {
+  if (Result<void> made = make_dirs(facts.run_dir()); !made.ok()) {
+    return made.error();
+  }
+  Fd lock(::open((facts.run_dir() + "/service.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid()) {
+    return errno_error(facts.run_dir() + "/service.lock", errno);
+  }
+  if (!wait_until(end, [&] { return ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0; })) {
+    return Error{ErrorCode::DeadlineExceeded,
+                 "somebody else is starting or stopping the podman service"};
+  }
+  return lock;
 }
 
 void bound_log(const std::string& path) {
@@ -88,16 +105,9 @@ Result<void> ensure_service(const v1::RuntimeFacts& facts, std::chrono::millisec
     return {};
   }
   const Clock::time_point end = Clock::now() + deadline;
-  if (Result<void> made = make_dirs(facts.run_dir()); !made.ok()) {
-    return made;
-  }
-  const Fd lock(
-      ::open((facts.run_dir() + "/service.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock.valid()) {
-    return errno_error(facts.run_dir() + "/service.lock", errno);
-  }
-  if (!wait_until(end, [&] { return ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0; })) {
-    return Error{ErrorCode::DeadlineExceeded, "somebody else is starting the podman service"};
+  const Result<Fd> lock = take_lock(facts, end);
+  if (!lock.ok()) {
+    return lock.error();
   }
   if (listens(socket)) {
     return {};
@@ -132,12 +142,22 @@ Result<int> service_pid(const v1::RuntimeFacts& facts) {
 
 Result<void> stop_service(const v1::RuntimeFacts& facts, std::chrono::milliseconds deadline) {
   const Clock::time_point end = Clock::now() + deadline;
+  const Result<Fd> lock = take_lock(facts, end);
+  if (!lock.ok()) {
+    return lock.error();
+  }
   const Result<int> pid = service_pid(facts);
   if (!pid.ok()) {
     return pid.error().code == ErrorCode::Unavailable ? Result<void>() : pid.error();
   }
+  // Its end is its exit, not the moment in which its parent takes notice.
+  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
   ::kill(*pid, SIGTERM);
-  if (!wait_until(end, [&] { return ::kill(*pid, 0) != 0; })) {
+  const auto gone = [&] {
+    pollfd one = {process.get(), POLLIN, 0};
+    return !process.valid() || ::poll(&one, 1, 0) > 0;
+  };
+  if (!wait_until(end, gone)) {
     ::kill(*pid, SIGKILL);
   }
   ::unlink(service_socket(facts).c_str());

@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
+#include <sstream>
 #include <utility>
 
 #include "agent/host/facts.h"
@@ -28,7 +30,26 @@ using agent_core::ShimAction;
 using agent_core::ShimEvent;
 using agent_core::ShimPhase;
 
+constexpr std::chrono::seconds kServiceDeadline{15};
+constexpr int kAskAgainMs = 500;
 constexpr int kNotReleased = 125;  // bm-init: "go" never came
+
+// Field 22 of /proc/<pid>/stat; 0 if there is no such process.
+std::uint64_t process_start(int pid) {
+  const Result<std::string> text = read_file("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t name_end = text.ok() ? text->rfind(')') : std::string::npos;
+  if (name_end == std::string::npos) {
+    return 0;
+  }
+  std::istringstream fields(text->substr(name_end + 1));
+  std::string field;
+  for (int i = 3; i <= 22; ++i) {
+    fields >> field;
+  }
+  std::uint64_t start = 0;
+  std::from_chars(field.data(), field.data() + field.size(), start);
+  return start;
+}
 
 }  // namespace
 
@@ -71,56 +92,86 @@ void Shim::begin() {
   }
 }
 
+// Another shim was here before. What it got to decides.
 void Shim::adopt() {
   if (status_.phase() == v1::ATTEMPT_PHASE_ENDING) {
     if (status_.has_exit_code()) {
       state_.exit_code = status_.exit_code();
     }
-    read_want();
+    take_memory();
     apply(agent_core::ShimFailed{end_cause(status_.end_reason()), status_.detail()});
     return;
   }
-  (void)ensure_service(order_.runtime(), std::chrono::seconds(15)).ok();
-  const Podman podman(service_socket(order_.runtime()));
-  const Result<ContainerState> container = podman.inspect(container_name(
-      order_.market(), {order_.spec().lease(), order_.spec().rank(), order_.spec().attempt()}));
-  if (container.ok() && memory_.releasing() && adopt_container(*container)) {
+  if (memory_.releasing() && take_memory()) {
+    memory_.set_released(true);
+    say_failure("memory", dir_.write_memory(memory_));
+    apply(agent_core::ShimAdopted{*read_want()});
     return;
   }
-  if (!container.ok() && container.error().code != ErrorCode::NotFound) {
-    say("adopt: " + container.error().message);
+  const Result<ContainerState> container = ask_about_container();
+  if (container.ok() && memory_.releasing() &&
+      (memory_.released() || container->exit_code != kNotReleased)) {
+    adopt_ended(*container);
+    return;
   }
   if (memory_.released()) {
-    read_want();
-    apply(agent_core::ShimAdopted{});
+    apply(agent_core::ShimAdopted{*read_want()});
     apply(agent_core::ShimJobEnded{std::nullopt, 0, "its container was gone"});
     return;
   }
   say_failure("adopt: clearing what was half made", remove_job(order_, dir_));
-  memory_.set_releasing(false);
+  memory_ = v1::ShimMemory();
+  memory_.set_boot_id(order_.boot_id());
   begin_anew();
 }
 
-bool Shim::adopt_container(const ContainerState& container) {
-  if (!container.running && !memory_.released() && container.exit_code == kNotReleased) {
+// The process that the last shim saw, if it lives: found without asking the engine.
+bool Shim::take_memory() {
+  if (memory_.cgroup().size() > 1) {
+    cgroup_.emplace(cgroup_trees(), memory_.cgroup());
+  }
+  if (memory_.pid() <= 0) {
     return false;
   }
+  pid_fd_ = Fd(static_cast<int>(::syscall(SYS_pidfd_open, memory_.pid(), 0)));
+  if (!pid_fd_.valid() || process_start(memory_.pid()) != memory_.pid_start()) {
+    pid_fd_.reset();
+  }
+  return pid_fd_.valid();
+}
+
+// Until the engine answers: not knowing how a job ended, nothing may be begun anew.
+Result<ContainerState> Shim::ask_about_container() {
+  while (true) {
+    const Result<void> service = ensure_service(order_.runtime(), kServiceDeadline);
+    Result<ContainerState> container =
+        service.ok() ? Podman(service_socket(order_.runtime())).inspect(container_of(order_))
+                     : Result<ContainerState>(service.error());
+    if (container.ok() || container.error().code == ErrorCode::NotFound) {
+      return container;
+    }
+    say("adopt: " + container.error().message);
+    ::poll(nullptr, 0, kAskAgainMs);
+  }
+}
+
+// It ended while no shim looked: judged by the time at which it did.
+void Shim::adopt_ended(const ContainerState& container) {
   memory_.set_released(true);
   say_failure("memory", dir_.write_memory(memory_));
-  if (container.running) {
-    take(container);
-  }
-  read_want();
-  apply(agent_core::ShimAdopted{});
-  if (!container.running) {
-    apply(agent_core::ShimJobEnded{container.exit_code, container.oom_killed ? 1u : 0u, ""});
-  }
-  return true;
+  const std::int64_t ago_ms =
+      container.finished_unix_ms <= 0
+          ? 0
+          : std::max<std::int64_t>(0, unix_ms() - container.finished_unix_ms);
+  const std::int64_t then_ns = boot_now_ns() - ago_ms * 1'000'000;
+  status_.set_ended_unix_ms(unix_ms() - ago_ms);
+  apply(agent_core::ShimAdopted{*read_want()}, then_ns);
+  apply(agent_core::ShimJobEnded{container.exit_code, container.oom_killed ? 1u : 0u, ""}, then_ns);
 }
 
 void Shim::begin_anew() {
   status_.set_progress("scratch");
-  read_want();
+  take_want();
   if (state_.phase != ShimPhase::Preparing) {
     return;  // over before it began
   }
@@ -147,10 +198,14 @@ void Shim::post(std::string progress) {
   ::eventfd_write(wake_.get(), 1);
 }
 
-void Shim::take(const ContainerState& container) {
-  pid_fd_ = Fd(static_cast<int>(::syscall(SYS_pidfd_open, container.pid, 0)));
-  if (container.cgroup_path.size() > 1) {
-    cgroup_.emplace(cgroup_trees(), container.cgroup_path);
+// Process 1 of the container has come to the gate.
+void Shim::take(int pid) {
+  memory_.set_pid(pid);
+  memory_.set_pid_start(process_start(pid));
+  memory_.set_cgroup(cgroup_of(pid, cgroup_trees()));
+  say_failure("memory", dir_.write_memory(memory_));
+  if (!take_memory()) {
+    say("process " + std::to_string(pid) + " left the gate at once");
   }
 }
 

@@ -87,6 +87,11 @@ std::vector<GateMessage> Gate::read() {
       return out;
     }
     ::unlink((dir_ + "/shim.sock").c_str());
+    ucred peer = {};
+    socklen_t size = sizeof peer;
+    if (::getsockopt(connection_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
+      peer_pid_ = peer.pid;
+    }
     listener_.reset();
   }
   std::array<char, 4096> bytes;

@@ -41,6 +41,9 @@ class Gate {
   // Takes what is there. Whoever connects second finds no socket.
   std::vector<GateMessage> read();
 
+  // bm-init, as this machine numbers it, once it has connected; 0 before.
+  int peer_pid() const { return peer_pid_; }
+
   bool go();
   void bye();
 
@@ -52,6 +55,7 @@ class Gate {
   std::string dir_;
   Fd listener_;
   Fd connection_;
+  int peer_pid_ = 0;
   std::string buffer_;
   GateDevices devices_;
 };

@@ -1,5 +1,6 @@
 #include "agent/runtime/shim_job.h"
 
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,13 +29,11 @@ constexpr std::chrono::seconds kServiceDeadline{15};
 constexpr std::chrono::seconds kStartDeadline{60};
 constexpr std::chrono::minutes kPullDeadline{60};
 constexpr std::chrono::seconds kRemoveDeadline{30};
+constexpr int kDeviceTries = 5;
+constexpr int kDevicePauseMs = 40;
 
 Podman engine(const v1::ShimOrder& order) {
   return Podman(service_socket(order.runtime()), kStartDeadline);
-}
-
-AttemptName name_of(const v1::ShimOrder& order) {
-  return {order.spec().lease(), order.spec().rank(), order.spec().attempt()};
 }
 
 bool wants_nat(const v1::ShimOrder& order) {
@@ -139,10 +138,33 @@ Result<ImageConfig> ensure_image(const Podman& podman, const std::string& image,
   return podman.inspect_image(image);
 }
 
-ShimFailed failed(const Error& error) {
-  // What the engine cannot resolve about devices is the node's fault, not the image's.
-  const bool device = error.message.find("CDI") != std::string::npos;
-  return {device ? EndCause::DeviceCheckFailed : EndCause::StartFailed, error.message};
+ShimFailed failed(const Error& error) { return {EndCause::StartFailed, error.message}; }
+
+// The engine reads all CDI files at each start, and one that vanishes meanwhile (of another agent
+// of this host) makes it find none. What it then cannot resolve it takes for a path.
+bool about_devices(const v1::ShimOrder& order, const Error& error) {
+  return error.message.find("CDI") != std::string::npos ||
+         std::any_of(order.devices().begin(), order.devices().end(), [&](const auto& device) {
+           return error.message.find(device.cdi_name()) != std::string::npos;
+         });
+}
+
+std::optional<ShimFailed> start_container(const v1::ShimOrder& order, const std::string& id,
+                                          const std::atomic<bool>& cancel) {
+  for (int again = 0; true; ++again) {
+    const Result<void> started = engine(order).start(id);
+    if (started.ok()) {
+      return std::nullopt;
+    }
+    if (!about_devices(order, started.error())) {
+      return failed(started.error());
+    }
+    if (again == kDeviceTries || cancel) {
+      // The node's fault, not the image's.
+      return ShimFailed{EndCause::DeviceCheckFailed, started.error().message};
+    }
+    ::poll(nullptr, 0, kDevicePauseMs);
+  }
 }
 
 Result<void> check_order(const v1::ShimOrder& order) {
@@ -161,12 +183,17 @@ Result<void> check_order(const v1::ShimOrder& order) {
 
 }  // namespace
 
+std::string container_of(const v1::ShimOrder& order) {
+  return container_name(order.market(),
+                        {order.spec().lease(), order.spec().rank(), order.spec().attempt()});
+}
+
 ContainerSpec container_spec(const v1::ShimOrder& order, const AttemptDir& dir,
                              const ImageConfig& image) {
   const v1::AttemptSpec& job = order.spec();
   const std::string scratch = dir.file("scratch");
   ContainerSpec spec;
-  spec.name = container_name(order.market(), name_of(order));
+  spec.name = container_of(order);
   spec.image = job.job().image();
   spec.entrypoint = {"/.bm/init"};
   if (job.job().command().empty()) {
@@ -213,10 +240,9 @@ ContainerSpec container_spec(const v1::ShimOrder& order, const AttemptDir& dir,
   return spec;
 }
 
-std::variant<ContainerState, ShimFailed> start_job(const v1::ShimOrder& order,
-                                                   const AttemptDir& dir,
-                                                   const std::atomic<bool>& cancel,
-                                                   const OnProgress& on_progress) {
+std::optional<ShimFailed> start_job(const v1::ShimOrder& order, const AttemptDir& dir,
+                                    const std::atomic<bool>& cancel,
+                                    const OnProgress& on_progress) {
   const ShimFailed cancelled{EndCause::Stopped, "ended while it was prepared"};
   if (Result<void> checked = check_order(order); !checked.ok()) {
     return failed(checked.error());
@@ -263,23 +289,14 @@ std::variant<ContainerState, ShimFailed> start_job(const v1::ShimOrder& order,
   if (cancel) {
     return cancelled;
   }
-  if (Result<void> started = podman.start(*created); !started.ok()) {
-    return failed(started.error());
-  }
-  Result<ContainerState> state = podman.inspect(*created);
-  if (!state.ok()) {
-    return failed(state.error());
-  }
-  return *state;
+  return start_container(order, *created, cancel);
 }
 
 Result<void> remove_job(const v1::ShimOrder& order, const AttemptDir& dir) {
   const Result<void> service = ensure_service(order.runtime(), kServiceDeadline);
   const Result<void> container =
-      service.ok()
-          ? destroy_container(engine(order), container_name(order.market(), name_of(order)),
-                              kRemoveDeadline)
-          : service;
+      service.ok() ? destroy_container(engine(order), container_of(order), kRemoveDeadline)
+                   : service;
   const Result<void> network = remove_network(dir.file("netns"));
   const Result<void> scratch = remove_scratch(dir.file("scratch.img"), dir.file("scratch"));
   const Result<void> gate = remove_tree(dir.file("gate"));

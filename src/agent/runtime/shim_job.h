@@ -4,8 +4,8 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
-#include <variant>
 
 #include "agent/runtime/attempt_dir.h"
 #include "agent/runtime/podman.h"
@@ -16,17 +16,19 @@ namespace bmgpu::agent {
 
 using OnProgress = std::function<void(const std::string&)>;
 
+// The name of an order's container.
+std::string container_of(const v1::ShimOrder& order);
+
 // The container of an order. Pure.
 ContainerSpec container_spec(const v1::ShimOrder& order, const AttemptDir& dir,
                              const ImageConfig& image);
 
 // Image, scratch with the working directory, network and container, as much as possible at once;
 // then starts the container, whose bm-init waits at the gate. Ends early once `cancel` is true.
-// The gate must listen before.
-std::variant<ContainerState, agent_core::ShimFailed> start_job(const v1::ShimOrder& order,
-                                                               const AttemptDir& dir,
-                                                               const std::atomic<bool>& cancel,
-                                                               const OnProgress& on_progress);
+// The gate must listen before. Empty: it runs; bm-init comes to the gate.
+std::optional<agent_core::ShimFailed> start_job(const v1::ShimOrder& order, const AttemptDir& dir,
+                                                const std::atomic<bool>& cancel,
+                                                const OnProgress& on_progress);
 
 // Kills and removes the container, then network, scratch and gate. Goes on after a failure and
 // returns the first one. What is missing is fine.

@@ -65,11 +65,10 @@ void Shim::on_worker() {
   if (!outcome) {
     return;
   }
-  if (const auto* failed = std::get_if<agent_core::ShimFailed>(&*outcome)) {
-    apply(*failed);
+  if (*outcome) {
+    apply(**outcome);
     return;
   }
-  take(std::get<ContainerState>(*outcome));
   devices_due_ns_ = boot_now_ns() + kDeviceReportNs;
   if (state_.phase == ShimPhase::Preparing && !state_.devices_ok) {
     status_.set_progress("device check");
@@ -77,17 +76,15 @@ void Shim::on_worker() {
   }
 }
 
-void Shim::apply(const ShimEvent& event) {
+void Shim::apply(const ShimEvent& event, std::int64_t at_ns) {
+  // What an action leads to follows after all actions of its own event.
   events_.push_back(event);
-  if (events_.size() > 1) {
-    return;  // the loop below, further up the stack, takes it
-  }
   while (!events_.empty()) {
     const ShimEvent next = events_.front();
-    for (const ShimAction action : agent_core::step(state_, boot_now_ns(), next)) {
+    events_.pop_front();
+    for (const ShimAction action : agent_core::step(state_, at_ns, next)) {
       perform(action);
     }
-    events_.pop_front();
   }
 }
 
@@ -172,37 +169,48 @@ void Shim::report() {
   say_failure("status", dir_.write_status(status_));
 }
 
-void Shim::read_want() {
+std::optional<agent_core::ShimWanted> Shim::read_want() {
   const Result<std::string> bytes = read_file(dir_.want_path());
   if (!bytes.ok() && bytes.error().code != ErrorCode::NotFound) {
     say(bytes.error().message);
   }
   const std::string now = bytes.ok() ? *bytes : std::string();
   if (state_.wanted && now == want_bytes_) {
-    return;
+    return std::nullopt;
   }
   want_bytes_ = now;
   v1::ShimWant want;
   if (!want.ParseFromString(now)) {
     say("want.pb does not parse; the last one stays");
     if (state_.wanted) {
-      return;
+      return std::nullopt;
     }
+    want.Clear();
   }
   const std::int64_t before = memory_.lease_end_boottime_ns();
-  const agent_core::ShimWanted wanted_now = wanted(order_, want, boot_now_ns(), unix_ms(), memory_);
+  agent_core::ShimWanted wanted_now = wanted(order_, want, boot_now_ns(), unix_ms(), memory_);
   if (before != memory_.lease_end_boottime_ns()) {
     say_failure("memory", dir_.write_memory(memory_));
-    if (gate_ || cgroup_) {
+    if (before != 0) {
       say_failure("deadline", write_gate_deadline(dir_.file("gate"), wanted_now.lease_end_ns,
                                                   memory_.lease_end_unix_ms()));
     }
   }
-  apply(wanted_now);
+  return wanted_now;
+}
+
+void Shim::take_want() {
+  if (const std::optional<agent_core::ShimWanted> now = read_want()) {
+    apply(*now);
+  }
 }
 
 void Shim::on_gate() {
-  for (const GateMessage& message : gate_->read()) {
+  const std::vector<GateMessage> messages = gate_->read();
+  if (gate_->peer_pid() != 0 && memory_.pid() == 0) {
+    take(gate_->peer_pid());
+  }
+  for (const GateMessage& message : messages) {
     on_gate_message(message);
   }
 }
@@ -235,6 +243,7 @@ void Shim::on_job_message(GateEnded end) {
   apply(agent_core::ShimJobEnded{end.exit_code, oom_kills, std::move(end.detail)});
 }
 
+// Process 1 is gone and said nothing: an adopted job, or one that was killed with it.
 void Shim::on_exit() {
   pid_fd_.reset();
   if (gate_) {
@@ -246,14 +255,12 @@ void Shim::on_exit() {
   const std::uint64_t oom_kills = cgroup_ ? cgroup_->oom_kills() : 0;
   status_.set_ended_unix_ms(unix_ms());
   const Podman podman(service_socket(order_.runtime()));
-  const std::string name = container_name(
-      order_.market(), {order_.spec().lease(), order_.spec().rank(), order_.spec().attempt()});
   const auto end = std::chrono::steady_clock::now() + kExitCodeDeadline;
   std::optional<int> exit_code;
   bool oom = oom_kills > 0;
   while (std::chrono::steady_clock::now() < end) {
     (void)ensure_service(order_.runtime(), std::chrono::seconds(5)).ok();
-    const Result<ContainerState> container = podman.inspect(name);
+    const Result<ContainerState> container = podman.inspect(container_of(order_));
     if (container.ok() && !container->running) {
       exit_code = container->exit_code;
       oom = oom || container->oom_killed;
@@ -268,7 +275,7 @@ void Shim::keep_house() {
   std::array<char, 4096> ignored;
   while (notify_.valid() && ::read(notify_.get(), ignored.data(), ignored.size()) > 0) {
   }
-  read_want();
+  take_want();
   struct stat log = {};
   if (::stat(dir_.log_path().c_str(), &log) == 0 && log.st_size > kLogBytesMax) {
     apply(agent_core::ShimFailed{EndCause::Stopped, "its log reached 1 GiB"});

@@ -14,6 +14,7 @@
 
 #include "agent/runtime/attempt_dir.h"
 #include "agent/runtime/cgroup.h"
+#include "agent/runtime/clock.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/podman.h"
 #include "agent/runtime/shim_gate.h"
@@ -37,17 +38,22 @@ class Shim {
  private:
   void begin();
   void adopt();
-  bool adopt_container(const ContainerState& container);
+  bool take_memory();
+  Result<ContainerState> ask_about_container();
+  void adopt_ended(const ContainerState& container);
   void begin_anew();
-  void take(const ContainerState& container);
+  void take(int pid);
   void turn();
-  void apply(const agent_core::ShimEvent& event);
+  void apply(const agent_core::ShimEvent& event) { apply(event, boot_now_ns()); }
+  void apply(const agent_core::ShimEvent& event, std::int64_t at_ns);
   void perform(agent_core::ShimAction action);
   void release();
   void kill_all();
   void remove_all();
   void report();
-  void read_want();
+  // Empty: it is the same as before.
+  std::optional<agent_core::ShimWanted> read_want();
+  void take_want();
   void keep_house();
   void on_gate();
   void on_gate_message(const GateMessage& message);
@@ -78,7 +84,7 @@ class Shim {
   std::atomic<bool> cancel_{false};
   std::mutex mutex_;  // guards the next two
   std::deque<std::string> progress_;
-  std::optional<std::variant<ContainerState, agent_core::ShimFailed>> outcome_;
+  std::optional<std::optional<agent_core::ShimFailed>> outcome_;  // of start_job()
 };
 
 }  // namespace bmgpu::agent

@@ -147,13 +147,17 @@ v1::AttemptSpec TestNode::spec(const std::string& script, std::chrono::seconds l
   return spec;
 }
 
-AttemptDir TestNode::start(const v1::AttemptSpec& spec, const std::vector<int>& minors) {
+v1::ShimOrder TestNode::order(const v1::AttemptSpec& spec, const std::vector<int>& minors) const {
   std::vector<DeviceGrant> devices;
   for (const int minor : minors) {
     const std::string uuid = "GPU-" + std::to_string(minor);
     devices.push_back({uuid, kind_of(dir_) + "=" + uuid, static_cast<std::uint32_t>(minor)});
   }
-  return start_order(runtime_->order(spec, devices));
+  return runtime_->order(spec, devices);
+}
+
+AttemptDir TestNode::start(const v1::AttemptSpec& spec, const std::vector<int>& minors) {
+  return start_order(order(spec, minors));
 }
 
 AttemptDir TestNode::start_order(const v1::ShimOrder& order) {

@@ -39,6 +39,7 @@ class TestNode {
                        std::chrono::seconds lease = std::chrono::hours(1));
   // Writes the order and starts a shim. The GPUs of the spec are GPU-0 … GPU-<gpus−1>.
   AttemptDir start(const v1::AttemptSpec& spec, const std::vector<int>& minors = {});
+  v1::ShimOrder order(const v1::AttemptSpec& spec, const std::vector<int>& minors) const;
   AttemptDir start_order(const v1::ShimOrder& order);
   void spawn(const AttemptDir& dir);
 

@@ -1,0 +1,244 @@
+// Exec and archives against a real podman. Needs root.
+#include "agent/runtime/exec.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+
+#include "agent/runtime/files.h"
+#include "agent/runtime/node_fixture.h"
+#include "agent/runtime/subprocess.h"
+
+namespace bmgpu::agent {
+namespace {
+
+// Collects what a session says.
+class Sink {
+ public:
+  ExecCallbacks callbacks() {
+    ExecCallbacks out;
+    out.on_stdout = [this](std::string_view bytes) { add(out_, bytes); };
+    out.on_stderr = [this](std::string_view bytes) { add(err_, bytes); };
+    out.on_end = [this](Result<int> end) {
+      const std::lock_guard lock(mutex_);
+      end_ = std::move(end);
+      changed_.notify_all();
+    };
+    return out;
+  }
+  bool wait_for(const std::string& text) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30),
+                             [&] { return out_.find(text) != std::string::npos; });
+  }
+  Result<int> end() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(60), [&] { return end_.has_value(); });
+    return end_.value_or(Error{ErrorCode::DeadlineExceeded, "the session did not end"});
+  }
+  std::string out() {
+    const std::lock_guard lock(mutex_);
+    return out_;
+  }
+  std::string err() {
+    const std::lock_guard lock(mutex_);
+    return err_;
+  }
+
+ private:
+  void add(std::string& to, std::string_view bytes) {
+    const std::lock_guard lock(mutex_);
+    to += bytes;
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string out_;
+  std::string err_;
+  std::optional<Result<int>> end_;
+};
+
+class ExecTest : public testing::Test {
+ protected:
+  ExecTest() {
+    v1::AttemptSpec spec = node_.spec("exec sleep 1000");
+    spec.mutable_job()->set_has_workdir(true);
+    dir_.emplace(node_.start(spec));
+    EXPECT_TRUE(node_.wait_for(*dir_, v1::ATTEMPT_PHASE_RUNNING));
+    EXPECT_EQ(dir_->read_status()->phase(), v1::ATTEMPT_PHASE_RUNNING)
+        << dir_->read_status()->detail();
+    container_ = container_name(node_.options().market, {spec.lease(), 0, 1});
+  }
+  ExecOptions exec(const std::string& script) {
+    ExecOptions options;
+    options.socket = node_.runtime().socket();
+    options.container = container_;
+    options.command = {"sh", "-c", script};
+    return options;
+  }
+  ArchiveOptions archive(ArchiveWay way, const std::string& path) {
+    return {node_.runtime().socket(), container_, way, path};
+  }
+  // Uploads a tar to a folder of the job.
+  Result<int> upload(const std::string& tar, const std::string& path) {
+    Sink sink;
+    const std::unique_ptr<ExecSession> session =
+        start_archive(archive(ArchiveWay::Upload, path), sink.callbacks());
+    for (std::size_t at = 0; at < tar.size();) {
+      const std::string_view part = std::string_view(tar).substr(at, 32 * 1024);
+      if (session->write(part)) {
+        at += part.size();
+      } else if (!eventually([&] { return session->room() >= part.size(); },
+                             std::chrono::seconds(5))) {
+        break;
+      }
+    }
+    session->close_input();
+    return sink.end();
+  }
+  std::string tar_of(const std::string& folder) {
+    const Result<std::string> tar =
+        run_ok({"tar", "-C", folder, "-cf", "-", "."},
+               RunOptions{std::chrono::seconds(20), "", std::size_t{64} << 20, -1});
+    EXPECT_TRUE(tar.ok());
+    return tar.ok() ? *tar : "";
+  }
+
+  TestNode node_;
+  std::optional<AttemptDir> dir_;
+  std::string container_;
+};
+
+TEST_F(ExecTest, CarriesInputBothOutputsAndTheExitCode) {
+  Sink sink;
+  const auto session = start_exec(exec("pwd; cat; echo err >&2; exit 7"), sink.callbacks());
+  EXPECT_TRUE(session->write("hello "));
+  EXPECT_TRUE(session->write("world\n"));
+  session->close_input();
+  EXPECT_EQ(*sink.end(), 7);
+  EXPECT_EQ(sink.out(), "/workspace\nhello world\n");
+  EXPECT_EQ(sink.err(), "err\n");
+  EXPECT_FALSE(session->write("late"));
+}
+
+TEST_F(ExecTest, ATerminalHasASizeThatChanges) {
+  Sink sink;
+  ExecOptions options = exec("while stty size; do read line || break; done");
+  options.terminal = true;
+  options.size = {41, 101};
+  const auto session = start_exec(options, sink.callbacks());
+  // The first size is set just after the start, so it is asked for until it is there.
+  ASSERT_TRUE(eventually([&] { return session->write("\n") && sink.wait_for("41 101"); }));
+  session->resize({50, 120});
+  ASSERT_TRUE(eventually([&] { return session->write("\n") && sink.wait_for("50 120"); }));
+  EXPECT_TRUE(session->write("\x04"));
+  EXPECT_EQ(*sink.end(), 0);
+}
+
+TEST_F(ExecTest, MuchOutputArrivesWholeAndSlowReadersAreWaitedFor) {
+  Sink sink;
+  const auto session = start_exec(exec("seq 1 200000"), sink.callbacks());
+  EXPECT_EQ(*sink.end(), 0);
+  std::string expected;
+  for (int i = 1; i <= 200000; ++i) {
+    expected += std::to_string(i) + "\n";
+  }
+  EXPECT_EQ(sink.out(), expected);
+}
+
+TEST_F(ExecTest, InputBeyondItsLimitIsRefused) {
+  Sink sink;
+  const auto session = start_exec(exec("sleep 1000"), sink.callbacks());
+  const std::string block(64 * 1024, 'x');
+  EXPECT_TRUE(eventually([&] { return !session->write(block); }));
+  EXPECT_LT(session->room(), block.size());
+}
+
+TEST_F(ExecTest, WhatCannotRunSaysWhy) {
+  Sink sink;
+  ExecOptions options = exec("");
+  options.command = {"no-such-program"};
+  const auto session = start_exec(options, sink.callbacks());
+  const Result<int> end = sink.end();
+  EXPECT_TRUE(!end.ok() || *end == 127 || *end == 126) << *end;
+  Sink other;
+  options.container = "bm-none";
+  const auto nowhere = start_exec(options, other.callbacks());
+  const Result<int> missing = other.end();
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, ErrorCode::NotFound);
+}
+
+TEST_F(ExecTest, DestroyingASessionEndsIt) {
+  Sink sink;
+  {
+    const auto session = start_exec(exec("echo up; cat"), sink.callbacks());
+    ASSERT_TRUE(sink.wait_for("up"));
+  }
+  EXPECT_FALSE(sink.end().ok());
+}
+
+TEST_F(ExecTest, FilesGoInAndComeOut) {
+  const TempDir temp;
+  ASSERT_TRUE(make_dirs(temp.file("up/sub")).ok());
+  std::string big;
+  for (int i = 0; i < 700'000; ++i) {
+    big += static_cast<char>(i * 31 >> 3);
+  }
+  ASSERT_TRUE(write_file(temp.file("up/sub/big"), big).ok());
+  const Result<int> sent = upload(tar_of(temp.file("up")), "/workspace");
+  ASSERT_TRUE(sent.ok()) << sent.error().message;
+  Sink sink;
+  const auto session =
+      start_archive(archive(ArchiveWay::Download, "/workspace/sub"), sink.callbacks());
+  const Result<int> got = sink.end();
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  RunOptions options;
+  options.input = sink.out();
+  ASSERT_TRUE(make_dirs(temp.file("down")).ok());
+  ASSERT_TRUE(run_ok({"tar", "-C", temp.file("down"), "-xf", "-"}, options).ok());
+  EXPECT_TRUE(*read_file(temp.file("down/sub/big")) == big);
+}
+
+TEST_F(ExecTest, NoLinkLeadsAnUploadOutOfTheJob) {
+  const TempDir temp;
+  const TempDir outside;
+  ASSERT_TRUE(make_dirs(temp.file("up")).ok());
+  ASSERT_TRUE(write_file(temp.file("up/planted"), "x").ok());
+  // A link of the job to a folder of the machine, and one in the tar itself.
+  Sink sink;
+  const auto session = start_exec(
+      exec("ln -s " + outside.path() + " /scratch/out; ln -s /etc /scratch/etc"), sink.callbacks());
+  ASSERT_EQ(*sink.end(), 0);
+  (void)upload(tar_of(temp.file("up")), "/scratch/out").ok();  // to the job's own /tmp at most
+  EXPECT_FALSE(upload(tar_of(temp.file("up")), "/scratch/etc").ok());
+  const Result<std::string> climbing =
+      run_ok({"tar", "-C", temp.file("up"), "--transform=s,planted,../../../../planted,", "-P",
+              "-cf", "-", "planted"});
+  ASSERT_TRUE(climbing.ok());
+  (void)upload(*climbing, "/scratch").ok();
+  EXPECT_FALSE(read_file(outside.file("planted")).ok());
+  EXPECT_FALSE(read_file("/etc/planted").ok());
+  EXPECT_FALSE(read_file("/planted").ok());
+  EXPECT_FALSE(read_file(node_.state_dir() + "/planted").ok());
+  // The way that is allowed works.
+  EXPECT_TRUE(upload(tar_of(temp.file("up")), "/scratch").ok());
+  EXPECT_EQ(*read_file(dir_->file("scratch/data/planted")), "x");
+}
+
+TEST_F(ExecTest, AMissingPathIsNotFound) {
+  Sink sink;
+  const auto session =
+      start_archive(archive(ArchiveWay::Download, "/workspace/none"), sink.callbacks());
+  const Result<int> end = sink.end();
+  ASSERT_FALSE(end.ok());
+  EXPECT_EQ(end.error().code, ErrorCode::NotFound);
+  Sink relative;
+  const auto other = start_archive(archive(ArchiveWay::Download, "etc"), relative.callbacks());
+  EXPECT_EQ(relative.end().error().code, ErrorCode::InvalidArgument);
+}
+
+}  // namespace
+}  // namespace bmgpu::agent
