@@ -81,6 +81,9 @@ std::optional<HttpSession::Refusal> HttpSession::check_call(bool stream) {
   if (parser_->get().method() != http::verb::post) {
     return Refusal{405, "unimplemented", "this method is called with POST", "\r\nAllow: POST"};
   }
+  if (stream && parser_->get().version() < 11) {
+    return Refusal{505, "invalid_argument", "streams need HTTP/1.1"};
+  }
   const std::string_view type = header(http::field::content_type);
   const auto encoding = stream ? wire::stream_encoding(type) : wire::unary_encoding(type);
   if (!encoding) {

@@ -85,6 +85,9 @@ TEST_F(ServerStreamTest, RefusesWhatIsNoStreamRequest) {
               std::string::npos);
   }
   EXPECT_EQ(contents(client.call(open("now"))), "one|two|{}");
+  std::string old = open("now");
+  old.replace(old.find("HTTP/1.1"), 8, "HTTP/1.0");
+  EXPECT_EQ(client.call(old).status, 505);
 }
 
 TEST_F(ServerStreamTest, KeepsQuietStreamsAlive) {
