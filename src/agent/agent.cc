@@ -242,6 +242,7 @@ void Agent::take_welcome(const v1::Welcome& welcome) {
 }
 
 void Agent::take_desired(const v1::Desired& desired) {
+  const auto began = std::chrono::steady_clock::now();
   agent_core::DesiredSet offered = to_core(desired);
   v1::AgentFrame frame;
   v1::DesiredAnswer& answer = *frame.mutable_desired_answer();
@@ -273,6 +274,12 @@ void Agent::take_desired(const v1::Desired& desired) {
         }
       }
       reconcile({});
+      log_.debug("desired set in force",
+                 {{"sequence", desired.sequence()},
+                  {"attempts", desired.attempts_size()},
+                  {"took_us", std::chrono::duration_cast<std::chrono::microseconds>(
+                                  std::chrono::steady_clock::now() - began)
+                                  .count()}});
       break;
   }
   session_->send(frame);
@@ -400,7 +407,8 @@ void Agent::await_shim_end(const Key& key, int looks) {
     return;
   }
   send_gpus(When::Changed);  // notes that the GPUs are released
-  watch_->refresh_gpus([this] { send_gpus(When::Changed); });
+  // Always: a short job may have come and gone between two reports.
+  watch_->refresh_gpus([this] { send_gpus(When::Always); });
   reconcile_soon();
 }
 
