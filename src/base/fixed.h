@@ -7,14 +7,20 @@
 #include <compare>
 #include <cstdint>
 
+#include "base/check.h"
+
 namespace bmgpu {
 
 struct Fixed {
   static constexpr int kFractionBits = 40;
   std::int64_t raw = 0;  // value × 2^40
 
+  // REQUIRES: |n| < 2^23.
   static constexpr Fixed from_int(std::int64_t n) {
-    return Fixed{n * (std::int64_t{1} << kFractionBits)};
+    std::int64_t raw = 0;
+    check(!__builtin_mul_overflow(n, std::int64_t{1} << kFractionBits, &raw),
+          "from_int: overflows");
+    return Fixed{raw};
   }
   // numerator / denominator, rounded half away from zero. REQUIRES: denominator > 0.
   static Fixed from_ratio(std::int64_t numerator, std::int64_t denominator);

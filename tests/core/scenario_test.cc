@@ -36,12 +36,11 @@ TEST_P(ScenarioTest, GoesAsWritten) {
   EXPECT_EQ(actual, expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, ScenarioTest, testing::ValuesIn(scenarios()),
-                         [](const auto& test) {
-                           std::string name = test.param.stem().string();
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Files, ScenarioTest, testing::ValuesIn(scenarios()), [](const auto& test) {
+  std::string name = test.param.stem().string();
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace bmgpu::core

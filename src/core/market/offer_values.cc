@@ -251,7 +251,7 @@ Error no_such_field(std::size_t position, std::string_view name) {
   if (name.empty()) {
     return bad_query(position, "a term like gpus>=2 is expected; fields are " + list);
   }
-  const std::string close = nearest(name, known);
+  const std::string close = nearest(lower_case(name), known);
   const std::string hint = close.empty() ? "" : ", did you mean '" + close + "'?";
   return bad_query(position,
                    "unknown field '" + shown(name) + "'" + hint + " (fields: " + list + ")");

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kSlotsPerHour = 4;
 constexpr std::int64_t kPermille = 1000;
+constexpr std::int64_t kDemandMax = 8'000'000;  // GPUs; more demand moves the price no further
 constexpr std::int64_t kSlotsMax = Limits::kLeaseMax.count() / kSlot.count() + 1;
 
 std::int64_t divide_half_up(Wide numerator, std::int64_t denominator) {
@@ -27,7 +28,8 @@ Price share_of_base(std::int64_t base_micros_per_gpu_hour, std::int64_t permille
 // 1 + k·ln(demand / supply). REQUIRES: demand > 0, supply > 0.
 Fixed demand_factor(const MarketPolicy& policy, std::int64_t demand, std::int64_t supply) {
   const Fixed k = Fixed::from_ratio(policy.demand_k_permille, kPermille);
-  return Fixed::from_int(1) + k * (ln(Fixed::from_int(demand)) - ln(Fixed::from_int(supply)));
+  return Fixed::from_int(1) +
+         k * (ln(Fixed::from_int(std::min(demand, kDemandMax))) - ln(Fixed::from_int(supply)));
 }
 
 Fixed load_factor(const MarketPolicy& policy, std::int64_t load_permille) {
