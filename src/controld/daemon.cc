@@ -2,6 +2,7 @@
 
 #include <sys/utsname.h>
 
+#include <cstdio>
 #include <future>
 #include <thread>
 
@@ -56,6 +57,13 @@ Result<std::optional<api::TlsIdentity>> prepare_tls(const Config& config, const 
           : api::ensure_self_made_tls(dir.file("tls"), names, now);
   return identity ? Result<std::optional<api::TlsIdentity>>(std::move(*identity))
                   : Result<std::optional<api::TlsIdentity>>(identity.error());
+}
+
+std::string digest_text(const core::State& state) {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx",
+                static_cast<unsigned long long>(core::digest(state)));
+  return digits;
 }
 
 Result<void> write_endpoints(const StateDir& dir, const Endpoints& endpoints) {
@@ -288,6 +296,8 @@ Result<void> Daemon::stop() {
     p.heartbeat_server->stop();
   }
   p.logs.reset();
+  p.log.info("bmd stopped",
+             {{"sequence", p.loop->last().value()}, {"digest", digest_text(p.loop->state())}});
   return p.loop->writable() ? p.loop->checkpoint() : Result<void>();
 }
 
@@ -307,11 +317,9 @@ Result<std::string> verify(const std::string& state_dir) {
   }
   const core::State state = replay(*loaded);
   core::check_invariants(state);
-  char digest[17];
-  std::snprintf(digest, sizeof digest, "%016llx",
-                static_cast<unsigned long long>(core::digest(state)));
-  return "{\"sequence\":" + std::to_string(loaded->last.value()) + ",\"digest\":\"" + digest +
-         "\"}\n";
+  return "{\"sequence\":" + std::to_string(loaded->last.value()) + ",\"digest\":\"" +
+         digest_text(state) + "\",\"leases\":" + std::to_string(state.leases.size()) +
+         ",\"waiting_orders\":" + std::to_string(state.waiting.size()) + "}\n";
 }
 
 }  // namespace bmgpu::controld

@@ -32,7 +32,8 @@ class Daemon {
 };
 
 // What `bmd --verify` prints: replays the journal of `state_dir`, checks the invariants (a broken
-// one stops the process) and gives {"sequence":…,"digest":"…"}. Needs that no bmd runs on it.
+// one stops the process) and gives
+// {"sequence":…,"digest":"…","leases":…,"waiting_orders":…}. Needs that no bmd runs on it.
 Result<std::string> verify(const std::string& state_dir);
 
 }  // namespace bmgpu::controld

@@ -3,30 +3,30 @@
 #include "bmgpu/v1/market.pb.h"
 #include "controld/handlers.h"
 #include "controld/market.h"
-#include "controld/query.h"
 #include "controld/requests.h"
 #include "controld/rpc.h"
 #include "controld/validate.h"
 #include "controld/views.h"
+#include "core/market/offer_query.h"
 #include "wire/ids.h"
 
 namespace bmgpu::controld {
 namespace {
 
-constexpr std::uint32_t kHealthUnknown = 100;
+constexpr std::int64_t kHealthUnknown = 100;
 
 // The lowest health of the node's GPUs that readings name.
-std::uint32_t health_of(const NodeSessions& sessions, NodeId node) {
-  std::uint32_t lowest = kHealthUnknown;
+std::int64_t health_of(const NodeSessions& sessions, NodeId node) {
+  std::int64_t lowest = kHealthUnknown;
   for (const auto& [uuid, reading] : sessions.readings(node)) {
-    lowest = std::min(lowest, reading.health);
+    lowest = std::min<std::int64_t>(lowest, reading.health);
   }
   return lowest;
 }
 
-v1::Offer offer_view(const core::OfferView& offer, const Market& market) {
+v1::Offer offer_view(const core::OfferRow& row) {
+  const core::OfferView& offer = row.offer;
   v1::Offer view;
-  const std::optional<NodeEntry> node = market.parts.directory.node(offer.node);
   view.set_id(wire::to_text(wire::OfferId{offer.node, offer.gpu_class}));
   view.set_gpu(offer.spec.model);
   view.set_form(form_text(offer.spec.form));
@@ -34,9 +34,9 @@ v1::Offer offer_view(const core::OfferView& offer, const Market& market) {
   view.set_gpus_total(static_cast<std::uint32_t>(offer.gpus_total));
   view.set_gpus_free(static_cast<std::uint32_t>(offer.gpus_free));
   view.set_price_micros_per_gpu_hour(micros_per_gpu_hour(offer.price));
-  view.set_node(node ? node->name : wire::to_text(offer.node));
-  view.set_site(node ? node->site_name : wire::to_text(offer.site));
-  view.set_health(health_of(market.sessions, offer.node));
+  view.set_node(row.node_name);
+  view.set_site(row.site_name);
+  view.set_health(static_cast<std::uint32_t>(row.health));
   view.set_simulated_driver(offer.driver == core::Driver::Simulated);
   view.set_cpu_millis(offer.capacity.cpu_millis);
   view.set_memory_mib(offer.capacity.memory_mib);
@@ -44,26 +44,34 @@ v1::Offer offer_view(const core::OfferView& offer, const Market& market) {
   return view;
 }
 
+std::vector<core::OfferRow> rows_of(const Turn& turn, const Market& market) {
+  std::vector<core::OfferRow> rows;
+  for (const core::OfferView& offer : core::offers(turn.state(), turn.now())) {
+    const std::optional<NodeEntry> node = market.parts.directory.node(offer.node);
+    rows.push_back({offer, node ? node->name : wire::to_text(offer.node),
+                    node ? node->site_name : wire::to_text(offer.site),
+                    health_of(market.sessions, offer.node)});
+  }
+  return rows;
+}
+
 Result<v1::ListOffersResponse> list_offers(Turn& turn, const Market& market,
                                            const v1::ListOffersRequest& request) {
-  const Result<Query> query = Query::parse(request.query());
+  const Result<core::OfferQuery> query = core::parse_offer_query(request.query());
   if (!query) {
     return query.error();
   }
-  std::vector<v1::Offer> offers;
-  for (const core::OfferView& offer : core::offers(turn.state(), turn.now())) {
-    offers.push_back(offer_view(offer, market));
-  }
+  const core::FilteredOffers found = core::filter_offers(*query, rows_of(turn, market));
   v1::ListOffersResponse response;
-  for (const Query::Counted& counted : query->filter(offers)) {
+  for (std::size_t i = 0; i < query->terms.size(); ++i) {
     v1::FilterTerm& term = *response.add_terms();
-    term.set_term(counted.term);
-    term.set_removed(counted.removed);
+    term.set_term(core::print(query->terms[i]));
+    term.set_removed(static_cast<std::uint32_t>(found.removed[i]));
   }
-  for (v1::Offer& offer : offers) {
-    *response.add_offers() = std::move(offer);
+  for (const core::OfferRow& row : found.rows) {
+    *response.add_offers() = offer_view(row);
   }
-  response.set_effective_filter(query->normal_form());
+  response.set_effective_filter(core::print(*query));
   response.set_as_of_unix_ms(turn.now().unix_ms());
   response.set_currency(core::policy(turn.state()).currency);
   return response;
@@ -92,10 +100,6 @@ Result<v1::Quote> create_quote(Turn& turn, const api::Identity& caller,
 void add_offer_methods(Rpc& rpc, Market& market) {
   Method<v1::ListOffersRequest, v1::ListOffersResponse> list;
   list.name = "bmgpu.v1.Market/ListOffers";
-  list.prepare = [](const api::Identity&, v1::ListOffersRequest& request) -> Result<void> {
-    const Result<Query> query = Query::parse(request.query());
-    return query ? Result<void>() : Result<void>(query.error());
-  };
   list.run = [&market](Turn& turn, const api::Identity&, const v1::ListOffersRequest& request) {
     return list_offers(turn, market, request);
   };

@@ -131,6 +131,10 @@ Result<std::string> HttpExchange::read_piece(LinkTime deadline) {
     const std::size_t used = parser_->put(buffer_.data(), failed);
     buffer_.consume(used);
     if (failed == http::error::need_more) {
+      // The line end behind a chunk waits for the next chunk; the chunk itself does not.
+      if (!parser_->get().body().empty()) {
+        continue;
+      }
       const Result<bool> more = fill(deadline);
       if (!more.ok() || !*more) {
         return Error{ErrorCode::Unavailable,

@@ -1,0 +1,188 @@
+// Who may do what: tokens, roles, idempotency keys, bad input.
+#include <sys/stat.h>
+
+#include "integration/market_fixture.h"
+
+namespace bmgpu::integration {
+namespace {
+
+class AccessTest : public MarketTest {
+ protected:
+  AccessTest() : MarketTest("images: {\"pytorch:2.0\": \"localhost/pytorch:2.0\"}") {}
+};
+
+ErrorCode code_of(const Result<void>& result) {
+  return result ? ErrorCode::Internal : result.error().code;
+}
+
+TEST_F(AccessTest, FirstStartWritesAnOperatorTokenForOneselfOnly) {
+  struct stat info {};
+  ASSERT_EQ(stat((bmd.state_dir() + "/operator.token").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0600U);
+  v1::GetInfoResponse who;
+  ASSERT_TRUE(bmd.operator_client()->call("bmgpu.v1.Market/GetInfo", v1::GetInfoRequest(), who));
+  EXPECT_EQ(who.role(), v1::ROLE_OPERATOR);
+  EXPECT_EQ(who.image_aliases().at("pytorch:2.0"), "localhost/pytorch:2.0");
+}
+
+TEST_F(AccessTest, RefusesWrongAndRevokedTokens) {
+  v1::GetInfoResponse who;
+  const auto info = [&](wire::Client& client) {
+    return client.call("bmgpu.v1.Market/GetInfo", v1::GetInfoRequest(), who);
+  };
+  EXPECT_EQ(code_of(info(*bmd.client("bm1_tenant_00"))), ErrorCode::Unauthenticated);
+  const v1::CreateTokenResponse created = create_token(v1::ROLE_TENANT, "alice");
+  const std::unique_ptr<wire::Client> alice = bmd.client(created.secret());
+  EXPECT_TRUE(info(*alice));
+  v1::RevokeTokenRequest revoke;
+  revoke.set_id("alice");
+  v1::Token token;
+  ASSERT_TRUE(
+      bmd.operator_client()->call("bmgpu.v1.Market/RevokeToken", revoke, token, "revoke-1"));
+  EXPECT_TRUE(token.revoked());
+  EXPECT_EQ(code_of(info(*alice)), ErrorCode::Unauthenticated);
+  ASSERT_EQ(bmd.stop(), 0);
+  ASSERT_TRUE(bmd.start());
+  EXPECT_EQ(code_of(info(*bmd.client(created.secret()))), ErrorCode::Unauthenticated);
+}
+
+TEST_F(AccessTest, TenantsMayNotDoWhatOperatorsDo) {
+  const std::unique_ptr<wire::Client> alice = tenant("alice");
+  v1::CreateTokenRequest create;
+  create.set_role(v1::ROLE_OPERATOR);
+  create.set_name("mallory");
+  v1::CreateTokenResponse created;
+  EXPECT_EQ(code_of(alice->call("bmgpu.v1.Market/CreateToken", create, created, "k")),
+            ErrorCode::PermissionDenied);
+  v1::ListNodesResponse nodes;
+  EXPECT_EQ(code_of(alice->call("bmgpu.v1.Market/ListNodes", v1::ListNodesRequest(), nodes)),
+            ErrorCode::PermissionDenied);
+  v1::ListOffersResponse offers;
+  EXPECT_TRUE(alice->call("bmgpu.v1.Market/ListOffers", v1::ListOffersRequest(), offers));
+}
+
+TEST_F(AccessTest, MutationsNeedAKeyAndAnswerItOnlyOnce) {
+  FakeAgent agent(bmd, {});
+  ASSERT_TRUE(agent.connect());
+  wait_free_gpus(8);
+  const std::unique_ptr<wire::Client> alice = tenant("alice");
+  v1::Order first;
+  v1::Order again;
+  EXPECT_EQ(code_of(alice->call("bmgpu.v1.Market/PlaceOrder", order(1), first)),
+            ErrorCode::InvalidArgument);
+  ASSERT_TRUE(alice->call("bmgpu.v1.Market/PlaceOrder", order(1), first, "key-1"));
+  ASSERT_TRUE(alice->call("bmgpu.v1.Market/PlaceOrder", order(1), again, "key-1"));
+  EXPECT_EQ(first.id(), again.id());
+  EXPECT_EQ(code_of(alice->call("bmgpu.v1.Market/PlaceOrder", order(2), again, "key-1")),
+            ErrorCode::AlreadyExists);
+  // Keys are per account.
+  v1::Order other;
+  ASSERT_TRUE(tenant("bob")->call("bmgpu.v1.Market/PlaceOrder", order(1), other, "key-1"));
+  EXPECT_NE(other.id(), first.id());
+  v1::ListOrdersResponse orders;
+  ASSERT_TRUE(alice->call("bmgpu.v1.Market/ListOrders", v1::ListOrdersRequest(), orders));
+  EXPECT_EQ(orders.orders_size(), 1);
+}
+
+TEST_F(AccessTest, KeysOutliveARestart) {
+  const v1::CreateTokenResponse created = create_token(v1::ROLE_TENANT, "alice");
+  bmd.kill();
+  ASSERT_TRUE(bmd.start());
+  EXPECT_EQ(create_token(v1::ROLE_TENANT, "alice").secret(), created.secret());
+}
+
+TEST_F(AccessTest, SomeoneElsesOrderIsNotFound) {
+  FakeAgent agent(bmd, {});
+  ASSERT_TRUE(agent.connect());
+  wait_free_gpus(8);
+  const std::unique_ptr<wire::Client> alice = tenant("alice");
+  const std::unique_ptr<wire::Client> bob = tenant("bob");
+  v1::Order placed;
+  ASSERT_TRUE(alice->call("bmgpu.v1.Market/PlaceOrder", order(1), placed, "k"));
+  v1::GetOrderRequest get;
+  v1::StopOrderRequest stop;
+  v1::Order seen;
+  for (const std::string& id : {placed.id(), placed.lease()}) {
+    get.set_id(id);
+    stop.set_id(id);
+    EXPECT_TRUE(alice->call("bmgpu.v1.Market/GetOrder", get, seen));
+    EXPECT_TRUE(bmd.operator_client()->call("bmgpu.v1.Market/GetOrder", get, seen));
+    EXPECT_EQ(code_of(bob->call("bmgpu.v1.Market/GetOrder", get, seen)), ErrorCode::NotFound);
+    EXPECT_EQ(code_of(bob->call("bmgpu.v1.Market/StopOrder", stop, seen, "s" + id)),
+              ErrorCode::NotFound);
+  }
+}
+
+TEST_F(AccessTest, BadInputIsRefusedAndChangesNothing) {
+  FakeAgent agent(bmd, {});
+  ASSERT_TRUE(agent.connect());
+  wait_free_gpus(8);
+  const std::unique_ptr<wire::Client> alice = tenant("alice");
+  std::vector<v1::PlaceOrderRequest> bad(8, order(1));
+  bad[0].mutable_job()->set_image("-v=/:/host");
+  bad[1].mutable_job()->set_image("a;rm");
+  bad[2].mutable_job()->set_command(0, std::string(200'000, 'x'));
+  bad[3].mutable_resources()->set_gpus(0);
+  bad[4].mutable_resources()->set_gpus(1'000'000);
+  bad[5].set_duration_ms(-1);
+  bad[6].mutable_resources()->set_gpu("Z9000");
+  bad[7].mutable_job()->add_workdir()->set_path("../escape");
+  v1::Order placed;
+  int number = 0;
+  for (const v1::PlaceOrderRequest& request : bad) {
+    EXPECT_EQ(code_of(alice->call("bmgpu.v1.Market/PlaceOrder", request, placed,
+                                  "bad-" + std::to_string(++number))),
+              ErrorCode::InvalidArgument)
+        << number;
+  }
+  v1::ListOrdersRequest list;
+  list.set_all(true);
+  v1::ListOrdersResponse orders;
+  ASSERT_TRUE(alice->call("bmgpu.v1.Market/ListOrders", list, orders));
+  EXPECT_EQ(orders.orders_size(), 0);
+  EXPECT_TRUE(alice->call("bmgpu.v1.Market/PlaceOrder", order(1), placed, "good"));
+}
+
+TEST_F(AccessTest, ASecondBmdOnTheSameStateIsRefused) {
+  int code = 0;
+  bmd.run("", code);
+  EXPECT_EQ(code, 1);
+  EXPECT_NE(bmd.messages().find("in use by another bmd"), std::string::npos) << bmd.messages();
+  v1::GetInfoResponse who;
+  EXPECT_TRUE(bmd.operator_client()->call("bmgpu.v1.Market/GetInfo", v1::GetInfoRequest(), who));
+}
+
+TEST_F(AccessTest, JoinTokensWorkOnceAndNodeNamesAreUnique) {
+  FakeAgent agent(bmd, {});
+  v1::CreateTokenRequest create;
+  create.set_role(v1::ROLE_NODE_JOIN);
+  create.set_node("node-a");
+  v1::CreateTokenResponse created;
+  EXPECT_EQ(
+      code_of(bmd.operator_client()->call("bmgpu.v1.Market/CreateToken", create, created, "again")),
+      ErrorCode::AlreadyExists);
+  create.set_node("node-b");
+  create.set_ttl_ms(3'600'000);
+  EXPECT_EQ(code_of(bmd.operator_client()->call("bmgpu.v1.Market/CreateToken", create, created,
+                                                "too-long")),
+            ErrorCode::InvalidArgument);
+}
+
+TEST(AccessTlsTest, ServesTlsFromItsOwnAuthorityAndClientsPinIt) {
+  BmdProcess bmd(BMD_PROGRAM, "tls: {mode: auto}");
+  ASSERT_TRUE(bmd.start()) << bmd.messages();
+  v1::GetInfoResponse who;
+  const auto info = [&](wire::Client& client) {
+    return client.call("bmgpu.v1.Market/GetInfo", v1::GetInfoRequest(), who);
+  };
+  EXPECT_TRUE(info(*bmd.operator_client()));
+  wire::Endpoint other = bmd.endpoint(bmd.operator_token());
+  ASSERT_EQ(other.url.substr(0, 8), "https://");
+  other.ca_sha256 = std::string(64, 'a');
+  Result<std::unique_ptr<wire::Client>> stranger = wire::Client::create(other);
+  ASSERT_TRUE(stranger.ok());
+  EXPECT_FALSE(info(**stranger));
+}
+
+}  // namespace
+}  // namespace bmgpu::integration
