@@ -101,7 +101,9 @@ void BlobCache::fetch(const std::vector<std::string>& hashes, Progress progress,
     workers_->submit([this, hash] {
       const Result<void> outcome = fetch_one(hash);
       loop_.post([this, hash, outcome] {
-        for (const std::shared_ptr<Request>& waiter : wanted_.extract(hash).mapped()) {
+        // Held by name: a temporary would end before the loop that reads from it.
+        const auto waiting_for_it = wanted_.extract(hash);
+        for (const std::shared_ptr<Request>& waiter : waiting_for_it.mapped()) {
           --waiter->left;
           if (!outcome && waiter->outcome) {
             waiter->outcome = outcome;
