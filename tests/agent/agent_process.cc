@@ -32,7 +32,7 @@ AgentProcess::AgentProcess(MarketProcess& market, const std::string& name) : mar
 
 AgentProcess::~AgentProcess() {
   if (agent_.pid() > 0) {
-    stop();
+    EXPECT_EQ(stop(), 0);
   }
   EXPECT_EQ(run({"leave"}), 0) << said();
   if (testing::Test::HasFailure()) {
