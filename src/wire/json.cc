@@ -7,10 +7,21 @@
 namespace bmgpu::wire {
 namespace {
 
-// Length of the well-formed UTF-8 sequence at the start of `text`, 0 if there is none.
+void append_escaped(std::string& json, unsigned char c) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  json += "\\u00";
+  json += kHex[c >> 4];
+  json += kHex[c & 15];
+}
+
+}  // namespace
+
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto follows = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xc0) == 0x80; };
+  if (text.empty()) {
+    return 0;
+  }
   const unsigned char first = byte(0);
   if (first < 0x80) {
     return 1;
@@ -31,15 +42,6 @@ std::size_t utf8_length(std::string_view text) {
   const bool too_large = first == 0xf4 && second >= 0x90;
   return overlong || too_large || !follows(2) || !follows(3) ? 0 : 4;
 }
-
-void append_escaped(std::string& json, unsigned char c) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  json += "\\u00";
-  json += kHex[c >> 4];
-  json += kHex[c & 15];
-}
-
-}  // namespace
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {

@@ -16,6 +16,9 @@ void append_json_string(std::string& json, std::string_view text);
 // True if `text` is well-formed UTF-8 (no overlong forms, surrogates or values above U+10FFFF).
 bool is_utf8(std::string_view text);
 
+// Bytes of the well-formed UTF-8 sequence at the start of `text`; 0 if there is none.
+std::size_t utf8_length(std::string_view text);
+
 using JsonObject = std::map<std::string, std::string, std::less<>>;
 
 // One flat object whose members are strings. Members of another kind are left out; what is not a

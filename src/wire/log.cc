@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "wire/json.h"
+
 namespace bmgpu::wire {
 namespace {
 
@@ -26,40 +28,11 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-// The number of bytes of the valid UTF-8 character at `at`, 0 if there is none.
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(at);
-  std::size_t length = 0;
-  if (first < 0x80) {
-    return 1;
-  } else if (first >= 0xc2 && first <= 0xdf) {
-    length = 2;
-  } else if (first >= 0xe0 && first <= 0xef) {
-    length = 3;
-  } else if (first >= 0xf0 && first <= 0xf4) {
-    length = 4;
-  }
-  if (length == 0 || at + length > text.size()) {
-    return 0;
-  }
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xc0) != 0x80) {
-      return 0;
-    }
-  }
-  const unsigned char second = byte(at + 1);
-  const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-  const bool surrogate = first == 0xed && second >= 0xa0;
-  const bool too_large = first == 0xf4 && second >= 0x90;
-  return overlong || surrogate || too_large ? 0 : length;
-}
-
 // JSON string escapes; text lines use the same ones, so that a line never breaks.
 void append_escaped(std::string& out, std::string_view text) {
   for (std::size_t i = 0; i < text.size() && out.size() < kLineBytesMax;) {
     const char c = text[i];
-    const std::size_t length = utf8_length(text, i);
+    const std::size_t length = utf8_length(text.substr(i));
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;

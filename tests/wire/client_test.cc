@@ -89,6 +89,11 @@ class ClientTest : public api::ServerFixture {
             out.finish({});
           }
         });
+    server.stream("test.Stream/Hold", [this](api::Request, std::shared_ptr<api::Stream> stream) {
+      const std::lock_guard lock(mutex_);  // until stream_ can be found
+      stream->send("first");
+      stream_ = std::move(stream);
+    });
     server.socket("test.Socket/Echo",
                   [](const api::Identity& caller,
                      std::shared_ptr<api::Socket> socket) -> Result<api::SocketHandler> {
@@ -121,6 +126,7 @@ class ClientTest : public api::ServerFixture {
   }
 
   api::TemporaryFolder folder_;
+  std::shared_ptr<api::Stream> stream_;
 };
 
 TEST_F(ClientTest, CallsTypedHandlers) {
@@ -215,6 +221,22 @@ TEST_F(ClientTest, FollowsStreamsToTheirOutcome) {
                 .code,
             ErrorCode::Unauthenticated);
   EXPECT_TRUE(api::eventually([this] { return server_->stats().streams == 0; }));
+}
+
+// The stream ends only once its message was seen: holding it back would wait for ever.
+TEST_F(ClientTest, HandsOnAMessageAsSoonAsItCame) {
+  serve();
+  int seen = 0;
+  const Result<void> outcome =
+      client()->stream("test.Stream/Hold", v1::GetOrderRequest(), [&](std::string_view bytes) {
+        EXPECT_EQ(bytes, "first");
+        ++seen;
+        const std::lock_guard lock(mutex_);
+        stream_->finish({});
+        return true;
+      });
+  EXPECT_TRUE(outcome.ok());
+  EXPECT_EQ(seen, 1);
 }
 
 TEST_F(ClientTest, CarriesWebSocketMessagesBothWays) {
