@@ -33,7 +33,8 @@ struct OperandSpec {
   std::string name = {};  // "ID"
   std::string help = {};
   bool required = true;
-  bool repeats = false;  // only the last one
+  bool repeats = false;                   // only the last one
+  std::vector<std::string> choices = {};  // what the shell offers; the command checks
 };
 
 struct ExampleSpec {

@@ -31,6 +31,16 @@ std::vector<OptionSpec> options_of(const CommandSpec& command) {
   return options;
 }
 
+// What may stand where a plain word is expected.
+std::vector<std::string> plain_words(const CommandSpec& command) {
+  std::vector<std::string> words;
+  std::ranges::transform(command.commands, std::back_inserter(words), &CommandSpec::name);
+  for (const OperandSpec& operand : command.operands) {
+    words.insert(words.end(), operand.choices.begin(), operand.choices.end());
+  }
+  return words;
+}
+
 std::string joined(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) {
@@ -61,8 +71,7 @@ std::string bash_values(const OptionSpec& option) {
 }
 
 std::string bash_case(const Entry& entry) {
-  std::vector<std::string> words;
-  std::ranges::transform(entry.command->commands, std::back_inserter(words), &CommandSpec::name);
+  std::vector<std::string> words = plain_words(*entry.command);
   std::string values;
   for (const OptionSpec& option : options_of(*entry.command)) {
     words.push_back("--" + option.name);
@@ -80,8 +89,12 @@ std::string bash_case(const Entry& entry) {
 }
 
 std::string bash_script(const CommandSpec& root) {
-  std::string groups;  // commands that lead to others
+  std::string groups;   // commands that lead to others
+  std::string skipped;  // options before the command whose value is the next word
   std::string cases;
+  for (const OptionSpec& option : global_options()) {
+    skipped += option.value.empty() ? "" : "      --" + option.name + ") i=$((i + 1)) ;;\n";
+  }
   for (const Entry& entry : entries_of(root)) {
     if (!entry.command->commands.empty() && !entry.path.empty()) {
       groups += (groups.empty() ? "" : "|") + entry.path;
@@ -94,7 +107,8 @@ std::string bash_script(const CommandSpec& root) {
          "  local command='' words='' i\n"
          "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
          "    case \"${COMP_WORDS[i]}\" in\n"
-         "      --) return ;;\n"
+         "      --) return ;;\n" +
+         skipped +
          "      -*) ;;\n"
          "      *) case \"$command\" in\n"
          "           '') command=${COMP_WORDS[i]} ;;\n"
@@ -167,6 +181,9 @@ std::string fish_script(const CommandSpec& root) {
     for (const OptionSpec& option : entry.command->options) {
       script += line + fish_option(option) + "\n";
     }
+    for (const OperandSpec& operand : entry.command->operands) {
+      script += operand.choices.empty() ? "" : line + " -a '" + joined(operand.choices) + "'\n";
+    }
   }
   for (const OptionSpec& option : global_options()) {
     script += "complete -c bmcli" + fish_option(option) + "\n";
@@ -196,7 +213,9 @@ Answer run_completion(Context& context, const Arguments& arguments) {
 CommandSpec completion_command() {
   return {.name = "completion",
           .summary = "Print a shell's completion script",
-          .operands = {{.name = "SHELL", .help = "bash, zsh or fish"}},
+          .operands = {{.name = "SHELL",
+                        .help = "bash, zsh or fish",
+                        .choices = {"bash", "zsh", "fish"}}},
           .examples = {{"source <(bmcli completion bash)", "For this bash session"},
                        {"bmcli completion fish > ~/.config/fish/completions/bmcli.fish",
                         "For every fish session"}},

@@ -49,7 +49,8 @@ class Packer {
     if (::fstatat(folder, name.c_str(), &facts, follow) != 0) {
       return file_error("read", name, errno);
     }
-    TarEntry entry{.path = path, .link_target = {}, .mode = facts.st_mode & 07777};
+    TarEntry entry{
+        .path = path, .mode = facts.st_mode & 07777, .modified_unix_s = facts.st_mtim.tv_sec};
     if (S_ISLNK(facts.st_mode)) {
       return pack_link(folder, name, entry);
     }

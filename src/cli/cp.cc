@@ -5,6 +5,7 @@
 #include "cli/context.h"
 #include "cli/copy_tree.h"
 #include "cli/exec_socket.h"
+#include "cli/format.h"
 #include "cli/text.h"
 #include "wire/units.h"
 
@@ -74,8 +75,8 @@ Answer copied(Context& context, const CopyCount& count, const std::string& to) {
   }
   Json document = Json::object();
   document.set("files", count.files).set("bytes", count.bytes).set("left_out", count.left_out);
-  return {"copied " + std::to_string(count.files) + " files, " +
-              wire::print_size_short(count.bytes) + ", to " + printable(to) + "\n",
+  return {"copied " + files_text(count.files) + ", " + wire::print_size_short(count.bytes) +
+              ", to " + printable(to) + "\n",
           std::move(document)};
 }
 

@@ -80,7 +80,7 @@ Result<std::unique_ptr<ExecSocket>> ExecSocket::open(Context& context, const v1:
   }
   if (order.state() != v1::ORDER_STATE_RUNNING) {
     return Error{ErrorCode::Refused,
-                 order.id() + " is not running: it is " + state_cell(order).text};
+                 order.id() + " is not running (" + state_cell(order).text + ")"};
   }
   const Result<wire::Endpoint> endpoint = context.endpoint();
   if (!endpoint) {

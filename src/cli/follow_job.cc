@@ -145,8 +145,11 @@ class JobFollower {
     const std::string& currency = order_.currency();
     context_.note(order_.id() + " has ended: " + printable(end_text(order_)));
     if (!order_.lease().empty()) {
-      context_.note("billed for " + span_text(order_.billed_ms()) + ": " +
-                    money_text(order_.charge_micros(), currency) + " of at most " +
+      const std::int64_t ran_ms = order_.billed_from_unix_ms() == 0
+                                      ? 0
+                                      : order_.end_unix_ms() - order_.billed_from_unix_ms();
+      context_.note("ran " + span_text(ran_ms) + ", billed " + span_text(order_.billed_ms()) +
+                    ": " + money_text(order_.charge_micros(), currency) + " of at most " +
                     money_text(order_.quote_micros(), currency) + " quoted; it costs nothing more");
     }
   }

@@ -81,6 +81,10 @@ std::string span_text(std::int64_t ms) {
   return wire::print_duration(Duration(ms / 1000 * 1000));
 }
 
+std::string files_text(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " file" : " files");
+}
+
 std::string mib_text(std::int64_t mib) {
   return mib <= 0 ? "" : wire::print_size_short(mib * 1024 * 1024);
 }
@@ -115,7 +119,8 @@ bool succeeded(const v1::Order& order) {
 std::string end_text(const v1::Order& order) {
   std::string text = reason_text(order.end_reason());
   if (order.has_exit_code()) {
-    text += " with exit code " + std::to_string(order.exit_code());
+    const std::string code = "exit code " + std::to_string(order.exit_code());
+    text += order.end_reason() == v1::END_REASON_JOB_EXITED ? " with " + code : " (" + code + ")";
   }
   return with_detail(text, order.end_detail());
 }

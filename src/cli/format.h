@@ -1,6 +1,7 @@
 // Values of the market as people read them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ std::string money_text(std::int64_t micros, std::string_view currency);
 
 // "1h30m", "42.5s" below a minute.
 std::string span_text(std::int64_t ms);
+
+// "1 file", "3 files".
+std::string files_text(std::size_t count);
 
 // "80.0 GiB"; "" for 0.
 std::string mib_text(std::int64_t mib);

@@ -19,6 +19,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// "sh -c …": shell syntax in the rest of it is meant for that shell.
+bool starts_shell(const std::vector<std::string>& command) {
+  const std::string program = command.empty() ? "" : command[0].substr(command[0].rfind('/') + 1);
+  const bool is_shell = program == "sh" || program == "bash" || program == "dash" ||
+                        program == "ash" || program == "zsh";
+  return is_shell && command.size() > 1 && command[1].starts_with('-');
+}
+
 // From the command line to the placed order; one method for each step.
 class RunCommand {
  public:
@@ -54,7 +62,7 @@ class RunCommand {
     }
     plan_ = std::move(*plan);
     fill(plan_, request_);
-    if (!plan_.shell_syntax.empty()) {
+    if (!plan_.shell_syntax.empty() && !starts_shell(plan_.command)) {
       context_.note("note: no shell runs the command, so " + printable(plan_.shell_syntax) +
                     " is passed on as it stands. For a shell: --command \"sh -c '…'\"");
     }
@@ -121,7 +129,7 @@ class RunCommand {
             (plan_.command.empty() ? "the image's own" : printable(join_words(plan_.command))) +
             "\n";
     if (workdir_) {
-      text += "  workdir      " + std::to_string(workdir_->files.size()) + " files, " +
+      text += "  workdir      " + files_text(workdir_->files.size()) + ", " +
               wire::print_size_short(workdir_->bytes) + " of " + printable(plan_.workdir) + "\n";
     }
     return text;
@@ -164,7 +172,7 @@ class RunCommand {
     if (!uploaded) {
       return uploaded.error();
     }
-    context_.note("uploaded " + std::to_string(uploaded->files) + " files, " +
+    context_.note("uploaded " + files_text(uploaded->files) + ", " +
                   wire::print_size_short(uploaded->bytes) + "; the market had the rest");
     return {};
   }

@@ -107,7 +107,7 @@ Block make_header(std::string_view path, char kind, const TarEntry& entry, std::
   put_octal(block, kOwner, 0);
   put_octal(block, kGroup, 0);
   put_octal(block, kSize, std::min(size, kOctalSizeMax));
-  put_octal(block, kTime, 0);
+  put_octal(block, kTime, std::clamp<std::int64_t>(entry.modified_unix_s, 0, kOctalSizeMax));
   block[kKindAt] = kind;
   put_text(block, kLink, entry.link_target);
   put_text(block, kMagic, std::string_view("ustar\0", 6));

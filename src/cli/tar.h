@@ -17,6 +17,7 @@ struct TarEntry {
   std::string link_target = {};
   std::int64_t size = 0;  // of a file
   std::uint32_t mode = 0644;
+  std::int64_t modified_unix_s = 0;  // written, not read
 };
 
 // Writes headers; the caller writes a file's bytes and then pad()s.

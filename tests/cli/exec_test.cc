@@ -85,7 +85,7 @@ TEST_F(ExecTest, SaysWhyItCannotBeRun) {
   EXPECT_THAT(ran.err, HasSubstr("no such program"));
   answer({});
   state = v1::ORDER_STATE_WAITING;
-  EXPECT_THAT(bmcli.run({"exec", "order-1", "ls"}).err, HasSubstr("is not running: it is waiting"));
+  EXPECT_THAT(bmcli.run({"exec", "order-1", "ls"}).err, HasSubstr("is not running (waiting)"));
   EXPECT_EQ(bmcli.run({"exec", "order-1"}).code, 2);
   EXPECT_EQ(bmcli.run({"exec", "order-1", "-t", "bash"}).code, 2);  // no terminal here
 }

@@ -41,6 +41,7 @@ v1::Order ended(v1::EndReason reason, int exit_code) {
   order.set_exit_code(exit_code);
   order.set_charge_micros(500'000);
   order.set_billed_ms(42'500);
+  order.set_billed_from_unix_ms(order.end_unix_ms() - 10'000);
   return order;
 }
 
@@ -118,7 +119,7 @@ TEST_F(RunTest, TheLineOfTheManualWorksAsWritten) {
   EXPECT_THAT(ran.err, HasSubstr("not billed"));
   EXPECT_THAT(ran.err, HasSubstr("preparing: image: 40 %"));
   EXPECT_THAT(ran.err, HasSubstr("order-7 has ended: the job ended by itself with exit code 0"));
-  EXPECT_THAT(ran.err, HasSubstr("billed for 42.5s: 0.50 USD of at most 4.00 USD quoted"));
+  EXPECT_THAT(ran.err, HasSubstr("ran 10s, billed 42.5s: 0.50 USD of at most 4.00 USD quoted"));
   EXPECT_EQ(placed.quote(), "quote-1");
   EXPECT_EQ(placed.resources().gpus(), 2u);
   EXPECT_EQ(placed.duration_ms(), 7'200'000);
@@ -191,7 +192,7 @@ TEST_F(RunTest, WorkdirIsUploadedOnceAndTheOrderNamesIt) {
   EXPECT_EQ(uploads.begin()->second, "print(1)");
   EXPECT_TRUE(placed.job().has_workdir());
   EXPECT_EQ(placed.job().workdir_size(), 3);
-  EXPECT_THAT(ran.err, HasSubstr("uploaded 1 files"));
+  EXPECT_THAT(ran.err, HasSubstr("uploaded 1 file,"));
 }
 
 TEST_F(RunTest, DryRunPlacesNothing) {
@@ -270,6 +271,9 @@ TEST_F(RunTest, HostileInputIsRefusedBeforeTheMarketIsAsked) {
 TEST_F(RunTest, NotesShellSyntaxThatNoShellWillRead) {
   const Ran ran = bmcli.run({"run", "--duration", "1h", "--image", "a", "--command", "a && b"});
   EXPECT_THAT(ran.err, HasSubstr("no shell runs the command, so && is passed on"));
+  const Ran shell = bmcli.run(
+      {"run", "--duration", "1h", "--image", "a", "--command", "/bin/sh -c \"echo $HOME && ls\""});
+  EXPECT_THAT(shell.err, Not(HasSubstr("no shell runs")));
 }
 
 TEST_F(RunTest, FailedJobsGiveExitCodeSix) {
