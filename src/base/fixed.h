@@ -1,7 +1,7 @@
 // Fixed-point ln and power for prices. Integers only, so that a bill can be recomputed anywhere.
 //
 // A Fixed has 40 fractional bits: resolution 9.1e-13, range ±8.3 million. Both functions are exact
-// to a few units in the last place; docs/reference/price-vectors.csv pins prices made from them.
+// to a few units in the last place; tests/core/data/price_vectors.csv pins prices made from them.
 #pragma once
 
 #include <compare>

@@ -104,6 +104,33 @@ void refresh_demand(PoolRecord& pool) {
   }
 }
 
+void list_free_gpus(State& state, const NodeRecord& node) {
+  for (const ClassId gpu_class : node.classes) {
+    const auto free = static_cast<std::size_t>(share_of(node, gpu_class).free);
+    if (free > 0) {
+      PoolRecord& pool = state.pools.at(PoolKey{gpu_class, node.site});
+      pool.free_by_floor[node.owner_floor][free].emplace(node.leases.empty(), node.id);
+    }
+  }
+}
+
+void unlist_free_gpus(State& state, const NodeRecord& node) {
+  for (const ClassId gpu_class : node.classes) {
+    const auto free = static_cast<std::size_t>(share_of(node, gpu_class).free);
+    if (free == 0) {
+      continue;
+    }
+    PoolRecord& pool = state.pools.at(PoolKey{gpu_class, node.site});
+    const auto lists = pool.free_by_floor.find(node.owner_floor);
+    check(lists != pool.free_by_floor.end(), "indexes: a floor that is not listed");
+    std::set<NodeRank>& list = lists->second[free];
+    list.erase(NodeRank{node.leases.empty(), node.id});
+    if (list.empty() && holds_nothing(lists->second)) {
+      pool.free_by_floor.erase(lists);
+    }
+  }
+}
+
 void list_node(State& state, const NodeRecord& node) {
   for (const ClassId gpu_class : node.classes) {
     const auto [it, is_new] = state.pools.try_emplace(PoolKey{gpu_class, node.site});
@@ -116,33 +143,22 @@ void list_node(State& state, const NodeRecord& node) {
     if (share.named > 0) {
       pool.nodes_by_size[share.named].insert(node.id);
     }
-    if (share.free > 0) {
-      FreeNodes& lists = pool.free_by_floor[node.owner_floor];
-      lists[static_cast<std::size_t>(share.free)].emplace(node.leases.empty(), node.id);
-    }
     if (share.supply > 0) {
       pool.supply_by_floor[node.owner_floor] += share.supply;
       refresh_supply(pool);
     }
   }
+  list_free_gpus(state, node);
 }
 
 void unlist_node(State& state, const NodeRecord& node) {
+  unlist_free_gpus(state, node);
   for (const ClassId gpu_class : node.classes) {
     PoolRecord& pool = state.pools.at(PoolKey{gpu_class, node.site});
     const NodeShare share = share_of(node, gpu_class);
     pool.gpus_healthy -= share.healthy;
     if (share.named > 0) {
       remove_node(pool.nodes_by_size, share.named, node.id);
-    }
-    if (share.free > 0) {
-      const auto lists = pool.free_by_floor.find(node.owner_floor);
-      check(lists != pool.free_by_floor.end(), "indexes: a floor that is not listed");
-      std::set<NodeRank>& list = lists->second[static_cast<std::size_t>(share.free)];
-      list.erase(NodeRank{node.leases.empty(), node.id});
-      if (list.empty() && holds_nothing(lists->second)) {
-        pool.free_by_floor.erase(lists);
-      }
     }
     if (share.supply > 0) {
       add_count(pool.supply_by_floor, node.owner_floor, -share.supply);

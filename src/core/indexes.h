@@ -13,6 +13,9 @@ namespace bmgpu::core {
 // between the two. REQUIRES: calls alternate for a node.
 void unlist_node(State& state, const NodeRecord& node);
 void list_node(State& state, const NodeRecord& node);
+// The same where only which GPUs are free, and whether the node has leases, changes in between.
+void unlist_free_gpus(State& state, const NodeRecord& node);
+void list_free_gpus(State& state, const NodeRecord& node);
 
 // One node's part of one pool.
 struct NodeShare {

@@ -33,44 +33,52 @@ GpuRecord& gpu_of(NodeRecord& node, const Item& item) {
   return *it;
 }
 
-void hold_rank(State& state, const Lease& lease, const RankPlacement& rank) {
-  NodeRecord& node = state.nodes.at(rank.node);
-  unlist_node(state, node);
-  for (const Item& item : rank.items) {
-    GpuRecord& gpu = gpu_of(node, item);
-    check(gpu.state == GpuState::Free, "apply: a GPU is leased that is not free");
-    gpu.state = GpuState::Leased;
-    gpu.lease = lease.id;
-    gpu.owners_use = lease.tenant == node.owner;
-  }
-  node.used.cpu_millis += rank.cpu_millis;
-  node.used.memory_mib += rank.memory_mib;
-  node.used.scratch_mib += rank.scratch_mib;
-  node.leases.insert(lease.id);
-  list_node(state, node);
+bool is_owners_use(const State& state, const Lease& lease, const RankPlacement& rank) {
+  return lease.tenant == state.nodes.at(rank.node).owner;
 }
 
-// Returns how many of its GPUs were the owner's own use.
-std::int64_t release_rank(State& state, const Lease& lease, const RankPlacement& rank) {
+// Changes what a lease holds of a node while the node is off the lists that the change moves.
+template <typename Change>
+void change_held(State& state, const Lease& lease, const RankPlacement& rank, Change change) {
   NodeRecord& node = state.nodes.at(rank.node);
-  std::int64_t owners_use = 0;
-  unlist_node(state, node);
-  for (const Item& item : rank.items) {
-    GpuRecord& gpu = gpu_of(node, item);
-    check(gpu.lease == lease.id, "apply: another lease's GPU is released");
-    owners_use += gpu.owners_use ? 1 : 0;
-    gpu.lease = LeaseId();
-    gpu.owners_use = false;
-    if (gpu.state == GpuState::Leased) {
-      gpu.state = GpuState::Sanitizing;
+  const bool moves_supply = lease.tenant == node.owner;
+  moves_supply ? unlist_node(state, node) : unlist_free_gpus(state, node);
+  change(node);
+  moves_supply ? list_node(state, node) : list_free_gpus(state, node);
+}
+
+void hold_rank(State& state, const Lease& lease, const RankPlacement& rank) {
+  change_held(state, lease, rank, [&](NodeRecord& node) {
+    for (const Item& item : rank.items) {
+      GpuRecord& gpu = gpu_of(node, item);
+      check(gpu.state == GpuState::Free, "apply: a GPU is leased that is not free");
+      gpu.state = GpuState::Leased;
+      gpu.lease = lease.id;
+      gpu.owners_use = lease.tenant == node.owner;
     }
-  }
-  node.used.cpu_millis -= rank.cpu_millis;
-  node.used.memory_mib -= rank.memory_mib;
-  node.used.scratch_mib -= rank.scratch_mib;
-  node.leases.erase(lease.id);
-  list_node(state, node);
-  return owners_use;
+    node.used.cpu_millis += rank.cpu_millis;
+    node.used.memory_mib += rank.memory_mib;
+    node.used.scratch_mib += rank.scratch_mib;
+    node.leases.insert(lease.id);
+  });
+}
+
+void release_rank(State& state, const Lease& lease, const RankPlacement& rank) {
+  change_held(state, lease, rank, [&](NodeRecord& node) {
+    for (const Item& item : rank.items) {
+      GpuRecord& gpu = gpu_of(node, item);
+      check(gpu.lease == lease.id, "apply: another lease's GPU is released");
+      gpu.lease = LeaseId();
+      gpu.owners_use = false;
+      if (gpu.state == GpuState::Leased) {
+        gpu.state = GpuState::Sanitizing;
+      }
+    }
+    node.used.cpu_millis -= rank.cpu_millis;
+    node.used.memory_mib -= rank.memory_mib;
+    node.used.scratch_mib -= rank.scratch_mib;
+    node.leases.erase(lease.id);
+  });
 }
 
 }  // namespace
@@ -89,14 +97,13 @@ void apply_event(State& state, const LeaseGranted& event) {
   PoolRecord& pool = state.pools.at(PoolKey{lease.gpu_class, lease.site});
   for (const RankPlacement& rank : lease.allocations.back().ranks) {
     hold_rank(state, lease, rank);
-    const bool owners_use = lease.tenant == state.nodes.at(rank.node).owner;
     pool.gpus_leased += std::ssize(rank.items);
-    pool.demand_leased += owners_use ? 0 : std::ssize(rank.items);
+    pool.demand_leased += is_owners_use(state, lease, rank) ? 0 : std::ssize(rank.items);
   }
   auto& orders = state.orders_of_tenant[lease.tenant];
   orders.insert(orders.end(), lease.order);
   if (const auto deadline = deadline_of(state, lease)) {
-    state.deadlines.insert(*deadline);
+    state.deadlines.insert(state.deadlines.end(), *deadline);
   }
   note_id(state, lease.order.value());
   note_id(state, lease.id.value());
@@ -143,9 +150,9 @@ void apply_event(State& state, const LeaseEnded& event) {
   }
   PoolRecord& pool = state.pools.at(PoolKey{lease.gpu_class, lease.site});
   for (const RankPlacement& rank : lease.allocations.back().ranks) {
-    const std::int64_t owners_use = release_rank(state, lease, rank);
+    release_rank(state, lease, rank);
     pool.gpus_leased -= std::ssize(rank.items);
-    pool.demand_leased -= std::ssize(rank.items) - owners_use;
+    pool.demand_leased -= is_owners_use(state, lease, rank) ? 0 : std::ssize(rank.items);
   }
   const auto tenant = state.orders_of_tenant.find(lease.tenant);
   check(tenant != state.orders_of_tenant.end(), "apply: a lease without its tenant");

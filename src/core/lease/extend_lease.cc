@@ -112,7 +112,9 @@ Decision handle(const State& state, const Stamp& stamp, const ExtendLease& comma
       event.price_limit = std::max(lease.price_limit, limit);
     }
   }
-  return Decision{{std::move(event)}, {}, OrderAnswer{lease.order, lease.id, std::nullopt}};
+  Decision decision{{}, {}, OrderAnswer{lease.order, lease.id, std::nullopt}};
+  decision.events.push_back(std::move(event));
+  return decision;
 }
 
 }  // namespace bmgpu::core

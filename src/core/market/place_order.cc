@@ -88,8 +88,8 @@ Decision queue_order(const State& state, Order order, const Quote* quote, Reason
     order.price_limit =
         order.price_limit.count() == 0 ? quoted : std::min(order.price_limit, quoted);
   }
-  Decision decision{
-      {OrderQueued{order}}, {}, OrderAnswer{order.id, std::nullopt, std::move(reason)}};
+  Decision decision{{}, {}, OrderAnswer{order.id, std::nullopt, std::move(reason)}};
+  decision.events.push_back(OrderQueued{std::move(order)});
   if (quote != nullptr) {
     decision.events.push_back(QuoteClosed{quote->id});
   }
@@ -132,9 +132,8 @@ Decision handle(const State& state, const Stamp& stamp, const PlaceOrder& comman
       return refused(ReasonCode::LimitReached, "the market has as many leases as it can hold");
     }
     const PolicyVersion policy = quote != nullptr ? quote->policy : state.policy.version;
-    Decision decision{{grant(state, stamp, order, *candidate, policy)},
-                      {},
-                      OrderAnswer{order.id, LeaseId(order.id.value()), std::nullopt}};
+    Decision decision{{}, {}, OrderAnswer{order.id, LeaseId(order.id.value()), std::nullopt}};
+    decision.events.push_back(grant(state, stamp, order, *candidate, policy));
     if (quote != nullptr) {
       decision.events.push_back(QuoteClosed{quote->id});
     }

@@ -47,7 +47,9 @@ Decision handle(const State& state, const Stamp& stamp, const RequestQuote& comm
       next_gpu(state, candidate.pool, state.pools.at(candidate.pool), candidate.owner_floor), 0);
   quote.policy = state.policy.version;
   const QuoteId id = quote.id;
-  return Decision{{QuoteIssued{std::move(quote)}}, {}, QuoteAnswer{id}};
+  Decision decision{{}, {}, QuoteAnswer{id}};
+  decision.events.push_back(QuoteIssued{std::move(quote)});
+  return decision;
 }
 
 }  // namespace bmgpu::core

@@ -1,5 +1,6 @@
 // Which waiting order is served next. Orders that want the same resources stand in one queue,
-// shortest GPU-time first, so a queue that fits nowhere costs one look.
+// shortest GPU-time first, so a queue that fits nowhere costs one look; one that fits costs a look
+// for each order whose limit is below the price.
 #include <map>
 #include <tuple>
 
