@@ -151,9 +151,16 @@ Result<void> Daemon::Parts::open(std::string version) {
     server->drop_token(token);
     heartbeat_server->drop_token(token);
   };
-  market = std::make_unique<Market>(MarketParts{config, dir, *journal, *history, *projection,
-                                                *directory, *liveness, *inbox, *logs, relay,
-                                                *metrics, log, std::move(version), drop_token});
+  const auto measure_edges = [this] {
+    for (const auto& [name, each] :
+         {std::pair("api", server.get()), std::pair("heartbeat", heartbeat_server.get())}) {
+      const api::ServerStats stats = each->stats();
+      metrics->edge(name, {stats.connections, stats.streams, stats.connections_refused_total});
+    }
+  };
+  market = std::make_unique<Market>(
+      MarketParts{config, dir, *journal, *history, *projection, *directory, *liveness, *inbox,
+                  *logs, relay, *metrics, log, std::move(version), drop_token, measure_edges});
   loop = std::make_unique<Loop>(*journal, *loaded, LoopOptions{}, *inbox, *market, *metrics, log);
   core::check_invariants(loop->state());
   return market->load(loop->state());

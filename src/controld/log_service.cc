@@ -13,7 +13,6 @@ constexpr std::size_t kAheadBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kChunkBytes = 64 * 1024;
 constexpr std::chrono::milliseconds kSlowReader{20};  // how soon a full one is looked at again
 constexpr std::chrono::seconds kIdle{1};
-constexpr std::chrono::seconds kKeepAlive{15};
 constexpr std::chrono::seconds kGraceAfterEnd{5};
 constexpr std::uint32_t kTailMax = 10'000;
 
@@ -109,7 +108,7 @@ void LogService::run() {
     });
     write(work.appends);
     for (FollowRequest& request : work.follows) {
-      Follower follower{std::move(request), 1, now};
+      Follower follower{std::move(request), 1};
       follower.next = std::max<std::uint64_t>(follower.request.from_sequence, 1);
       if (follower.request.tail > 0) {
         const std::uint64_t tail = std::min(follower.request.tail, kTailMax);
@@ -195,7 +194,6 @@ bool LogService::pump(Follower& follower, BootTime now) {
       return finish_if_over(follower, now);
     }
     follower.next += static_cast<std::uint64_t>(chunk->lines_size());
-    follower.last_sent = now;
     stream.send(wire::encode(follower.request.encoding, *chunk));
     if (complete) {
       stream.finish({});
@@ -214,10 +212,6 @@ bool LogService::finish_if_over(Follower& follower, BootTime now) {
   if (!follower.request.follow || over || !live) {
     stream.finish({});
     return false;
-  }
-  if (now - follower.last_sent >= kKeepAlive) {
-    follower.last_sent = now;
-    return stream.send(wire::encode(follower.request.encoding, v1::LogChunk()));
   }
   return true;
 }

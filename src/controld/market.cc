@@ -103,6 +103,9 @@ void Market::measure(const Turn& turn) {
   gauges.waiting_orders = static_cast<std::int64_t>(state.waiting.size());
   gauges.sessions = sessions.live();
   gauges.writable = turn.writable();
+  gauges.slowest_sync_seconds =
+      static_cast<double>(parts.journal.sync_latency().max_us) / 1'000'000;
+  gauges.history_lag = static_cast<std::int64_t>(parts.projection.lag());
   for (const auto& [id, node] : state.nodes) {
     const bool offered = node.ready && !node.lost && node.listing == core::NodeListing::Offered;
     gauges.nodes_offered += offered ? 1 : 0;
@@ -117,6 +120,7 @@ void Market::measure(const Turn& turn) {
     }
   }
   parts.metrics.market(gauges);
+  parts.measure_edges();
 }
 
 }  // namespace bmgpu::controld

@@ -46,7 +46,8 @@ struct MarketParts {
   Metrics& metrics;
   wire::Log& log;
   std::string version;
-  std::function<void(std::uint64_t token)> drop_token;  // ends what it has open; any thread
+  std::function<void(std::uint64_t token)> drop_token;  // ends what it has open
+  std::function<void()> measure_edges;                  // into `metrics`
 };
 
 class Market final : public LoopClient {

@@ -74,6 +74,23 @@ struct Metrics::Families {
   prometheus::Gauge& sessions = gauge("bmgpu_agent_sessions", "Agents that are connected");
   prometheus::Gauge& writable =
       gauge("bmgpu_journal_writable", "1 while the journal can be written, else 0");
+  prometheus::Gauge& slowest_sync = gauge("bmgpu_journal_sync_seconds_max",
+                                          "The slowest sync of the journal's disk since the start");
+  prometheus::Gauge& history_lag =
+      gauge("bmgpu_history_lag_events", "Events that history does not show yet");
+  prometheus::Family<prometheus::Gauge>& connections = prometheus::BuildGauge()
+                                                           .Name("bmgpu_edge_connections")
+                                                           .Help("Open connections")
+                                                           .Register(registry);
+  prometheus::Family<prometheus::Gauge>& streams = prometheus::BuildGauge()
+                                                       .Name("bmgpu_edge_streams")
+                                                       .Help("Open streams and WebSockets")
+                                                       .Register(registry);
+  prometheus::Family<prometheus::Counter>& refused =
+      prometheus::BuildCounter()
+          .Name("bmgpu_edge_refused_total")
+          .Help("Connections refused because there were too many")
+          .Register(registry);
   prometheus::Family<prometheus::Gauge>& gpus = prometheus::BuildGauge()
                                                     .Name("bmgpu_gpus")
                                                     .Help("GPUs by class and state")
@@ -152,6 +169,8 @@ void Metrics::market(const MarketGauges& gauges) {
   families_->offered.Set(static_cast<double>(gauges.nodes_offered));
   families_->sessions.Set(static_cast<double>(gauges.sessions));
   families_->writable.Set(gauges.writable ? 1 : 0);
+  families_->slowest_sync.Set(gauges.slowest_sync_seconds);
+  families_->history_lag.Set(static_cast<double>(gauges.history_lag));
   for (auto& [key, known] : families_->gpu_gauges) {
     known->Set(0);
   }
@@ -169,6 +188,14 @@ void Metrics::market(const MarketGauges& gauges) {
     }
     known->Set(age);
   }
+}
+
+void Metrics::edge(const std::string& listener, const EdgeGauges& gauges) {
+  const std::map<std::string, std::string> label = {{"listener", listener}};
+  families_->connections.Add(label).Set(static_cast<double>(gauges.connections));
+  families_->streams.Add(label).Set(static_cast<double>(gauges.streams));
+  prometheus::Counter& refused = families_->refused.Add(label);
+  refused.Increment(static_cast<double>(gauges.refused_total) - refused.Value());
 }
 
 std::string Metrics::serialise() const {

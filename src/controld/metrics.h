@@ -24,6 +24,15 @@ struct MarketGauges {
   std::int64_t nodes_offered = 0;
   std::int64_t sessions = 0;
   bool writable = true;
+  double slowest_sync_seconds = 0;
+  std::int64_t history_lag = 0;
+};
+
+// Of one listener.
+struct EdgeGauges {
+  std::uint64_t connections = 0;
+  std::uint64_t streams = 0;
+  std::uint64_t refused_total = 0;
 };
 
 class Metrics {
@@ -39,6 +48,7 @@ class Metrics {
   void heartbeat(bool answered);
   void log_bytes(std::size_t written);
   void market(const MarketGauges& gauges);
+  void edge(const std::string& listener, const EdgeGauges& gauges);
 
   std::string serialise() const;
 

@@ -30,6 +30,9 @@ class Projection {
   // Loop thread, now and then: hands on what the queue had no place for.
   void refill(store::Journal& journal);
 
+  // Loop thread: events that history does not show yet.
+  std::uint64_t lag() const { return last_.value() - applied().value(); }
+
   // What readers of history see, and what the journal may be cut to.
   Sequence applied() const { return Sequence(applied_.load(std::memory_order_acquire)); }
   Sequence durable() const { return Sequence(durable_.load(std::memory_order_acquire)); }

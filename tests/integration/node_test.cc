@@ -1,4 +1,6 @@
 // Nodes as bmd sees them: joining, gates, leases, logs, losing and finding a node.
+#include <sys/resource.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -250,6 +252,39 @@ TEST_F(NodeTest, OfHundredClientsThatWantTheLastGpuExactlyOneGetsIt) {
   EXPECT_EQ(leased + waiting + refused, 100);
   EXPECT_GT(waiting, 0);
   EXPECT_GT(refused, 0);
+}
+
+TEST_F(NodeTest, WithAFullDiskReadsAndHeartbeatsGoOn) {
+  FakeAgent agent(bmd, {});
+  ASSERT_TRUE(agent.connect());
+  wait_free_gpus(8);
+  const std::unique_ptr<wire::Client> alice = tenant("alice");
+  v1::Order placed;
+  ASSERT_TRUE(alice->call("bmgpu.v1.Market/PlaceOrder", order(1), placed, "k1"));
+  rlimit before{};
+  ASSERT_EQ(prlimit(bmd.pid(), RLIMIT_FSIZE, nullptr, &before), 0);
+  const rlimit full{1, before.rlim_max};
+  ASSERT_EQ(prlimit(bmd.pid(), RLIMIT_FSIZE, &full, nullptr), 0);
+  v1::Order second;
+  const Result<void> failed = alice->call("bmgpu.v1.Market/PlaceOrder", order(1), second, "k2");
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().code, ErrorCode::Unavailable);
+  EXPECT_NE(failed.error().message.find("disk full"), std::string::npos) << failed.error().message;
+  v1::GetOrderRequest get;
+  get.set_id(placed.id());
+  v1::Order seen;
+  EXPECT_TRUE(alice->call("bmgpu.v1.Market/GetOrder", get, seen));
+  EXPECT_EQ(seen.lease(), placed.lease());
+  const std::uint64_t answered = agent.heartbeats_answered();
+  EXPECT_TRUE(agent.wait([&] { return agent.heartbeats_answered() >= answered + 3; }));
+  ASSERT_EQ(prlimit(bmd.pid(), RLIMIT_FSIZE, &before, nullptr), 0);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  Result<void> again = failed;
+  while (!again && std::chrono::steady_clock::now() < deadline) {
+    again = alice->call("bmgpu.v1.Market/PlaceOrder", order(1), second, "k2");
+  }
+  EXPECT_TRUE(again.ok()) << again.error().message;
+  EXPECT_NE(second.id(), placed.id());
 }
 
 TEST_F(NodeTest, ExecBytesGoBothWays) {
