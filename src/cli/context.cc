@@ -10,7 +10,7 @@
 namespace bmgpu::cli {
 namespace {
 
-constexpr int kMutationAttempts = 4;
+constexpr int kMutationAttempts = 5;
 constexpr std::size_t kKeyBytes = 16;
 
 }  // namespace

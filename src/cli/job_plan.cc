@@ -115,6 +115,10 @@ Result<void> check_command(const std::vector<std::string>& command) {
     return mistake("the command is " + std::to_string(bytes) +
                    " bytes long; the limit is 131072. Put it into a file and use --workdir");
   }
+  if (command.size() > JobLimits::kCommandWordsMax) {
+    return mistake("the command has " + std::to_string(command.size()) +
+                   " words; the limit is 4096. Put it into a file and use --workdir");
+  }
   if (!command.empty() && command.front().empty()) {
     return mistake("the command's first word is empty");
   }

@@ -21,6 +21,7 @@ namespace bmgpu::cli {
 // docs/reference/limits.md lists them for people.
 struct JobLimits {
   static constexpr std::size_t kCommandBytesMax = 128 * 1024;  // what Linux takes as one argument
+  static constexpr std::size_t kCommandWordsMax = 4096;
   static constexpr std::size_t kEnvVariablesMax = 1000;
   static constexpr std::size_t kEnvBytesMax = 256 * 1024;
   static constexpr std::size_t kImageBytesMax = 255;

@@ -49,7 +49,10 @@ class RunCommand {
       return sent.error();
     }
     if (Result<void> placed = place(); !placed) {
-      return placed.error();
+      const bool unknown = placed.error().code == ErrorCode::Unavailable ||
+                           placed.error().code == ErrorCode::DeadlineExceeded;
+      return failure_of(placed.error(),
+                        unknown ? "it may have been placed nevertheless: bmcli ps shows it" : "");
     }
     return stay();
   }
@@ -125,14 +128,21 @@ class RunCommand {
              "\nThe order waits and starts at the price of that moment.\n";
     }
     text += "  image        " + printable(plan_.image) + "\n";
-    text += "  command      " +
-            (plan_.command.empty() ? "the image's own" : printable(join_words(plan_.command))) +
-            "\n";
+    text += "  command      " + shown_command() + "\n";
     if (workdir_) {
       text += "  workdir      " + files_text(workdir_->files.size()) + ", " +
               wire::print_size_short(workdir_->bytes) + " of " + printable(plan_.workdir) + "\n";
     }
     return text;
+  }
+
+  std::string shown_command() const {
+    constexpr std::size_t kShownMax = 200;
+    const std::string line = join_words(plan_.command);
+    if (plan_.command.empty()) {
+      return "the image's own";
+    }
+    return printable(line.substr(0, kShownMax)) + (line.size() > kShownMax ? "…" : "");
   }
 
   Answer dry_run() {
