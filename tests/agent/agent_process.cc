@@ -30,11 +30,28 @@ AgentProcess::AgentProcess(MarketProcess& market, const std::string& name) : mar
   EXPECT_TRUE(wait_until_offered());
 }
 
+// Processes and mounts that name the folder.
+std::string AgentProcess::leftovers() const {
+  std::string found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const Result<std::string> command = read_file(entry.path().string() + "/cmdline");
+    if (command && command->find(dir_.path()) != std::string::npos) {
+      found += entry.path().string() + " " + command->c_str() + "\n";
+    }
+  }
+  const Result<std::string> mounts = read_file("/proc/self/mounts");
+  if (!mounts || mounts->find(dir_.path()) != std::string::npos) {
+    found += "a mount\n";
+  }
+  return found;
+}
+
 AgentProcess::~AgentProcess() {
   if (agent_.pid() > 0) {
     EXPECT_EQ(stop(), 0);
   }
   EXPECT_EQ(run({"leave"}), 0) << said();
+  EXPECT_EQ(leftovers(), "");
   if (testing::Test::HasFailure()) {
     const Result<std::string> messages = read_file(messages_);
     std::fprintf(stderr, "--- bm-agent ---\n%s", messages ? messages->c_str() : "");

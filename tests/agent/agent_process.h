@@ -13,7 +13,7 @@ class AgentProcess {
  public:
   // Joins `market` as `name` and runs until the node is offered.
   AgentProcess(MarketProcess& market, const std::string& name);
-  ~AgentProcess();  // bm-agent leave
+  ~AgentProcess();  // bm-agent leave; nothing of it may be left
 
   void start();
   void kill();  // −9
@@ -32,6 +32,8 @@ class AgentProcess {
   static v1::JobSpec shell(const std::string& script);
 
  private:
+  std::string leftovers() const;
+
   MarketProcess& market_;
   TempDir dir_;
   const std::string messages_ = dir_.file("agent.log");

@@ -170,7 +170,35 @@ TEST_F(NodeTest, AFrozenEngineClosesTheGateThatNamesIt) {
   ::kill(service, SIGSTOP);
   EXPECT_TRUE(eventually([this] { return market_.node().state() == "not-offered"; }));
   EXPECT_EQ(closed_gate(), "runtime");
+  // It can still be stopped and started.
+  EXPECT_EQ(node_.stop(), 0);
+  node_.start();
+  EXPECT_TRUE(eventually([this] { return closed_gate() == "runtime"; }));
   ::kill(service, SIGCONT);
+  EXPECT_TRUE(node_.wait_until_offered());
+}
+
+// A market that has lost its mind, or only a node for a while, does not end everything at once.
+TEST_F(NodeTest, ASetThatWouldEndMostJobsIsHeldUntilAnOperatorConfirms) {
+  std::vector<std::string> orders;
+  for (int i = 0; i < 2; ++i) {
+    orders.push_back(market_.place(AgentProcess::shell("sleep 1000"), 1, kHourMs).id());
+    ASSERT_TRUE(market_.wait_for(orders.back(), v1::ORDER_STATE_RUNNING));
+  }
+  const pid_t guard =
+      PermissionReader::open(permission_path(node_.state_dir()))->read(read_boot_id())->guard_pid;
+  ::kill(guard, SIGSTOP);
+  for (const std::string& order : orders) {
+    EXPECT_TRUE(market_.wait_for(order, v1::ORDER_STATE_ENDED));
+    EXPECT_EQ(market_.order(order).end_reason(), v1::END_REASON_NODE_LOST);
+  }
+  ::kill(guard, SIGCONT);
+  EXPECT_TRUE(eventually([this] { return closed_gate() == "desired"; }));
+  EXPECT_EQ(containers().size(), 2u);
+  v1::NodeRequest confirm;
+  confirm.set_node("gpu7");
+  market_.call<v1::Node>("ResumeNode", confirm);
+  EXPECT_TRUE(eventually([this] { return containers().empty(); }));
   EXPECT_TRUE(node_.wait_until_offered());
 }
 
