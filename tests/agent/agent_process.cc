@@ -30,20 +30,23 @@ AgentProcess::AgentProcess(MarketProcess& market, const std::string& name) : mar
   EXPECT_TRUE(wait_until_offered());
 }
 
-// Processes and mounts that name the folder.
-std::string AgentProcess::leftovers() const {
-  std::string found;
+std::vector<std::string> AgentProcess::commands() const {
+  std::vector<std::string> commands;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const Result<std::string> command = read_file(entry.path().string() + "/cmdline");
     if (command && command->find(dir_.path()) != std::string::npos) {
-      found += entry.path().string() + " " + command->c_str() + "\n";
+      commands.push_back(command->substr(0, command->find(char{0})));
     }
   }
-  const Result<std::string> mounts = read_file("/proc/self/mounts");
-  if (!mounts || mounts->find(dir_.path()) != std::string::npos) {
-    found += "a mount\n";
+  return commands;
+}
+
+int AgentProcess::processes(const std::string& word) const {
+  int count = 0;
+  for (const std::string& command : commands()) {
+    count += command.find(word) != std::string::npos ? 1 : 0;
   }
-  return found;
+  return count;
 }
 
 AgentProcess::~AgentProcess() {
@@ -51,7 +54,8 @@ AgentProcess::~AgentProcess() {
     EXPECT_EQ(stop(), 0);
   }
   EXPECT_EQ(run({"leave"}), 0) << said();
-  EXPECT_EQ(leftovers(), "");
+  EXPECT_EQ(commands(), std::vector<std::string>{});
+  EXPECT_EQ(read_file("/proc/self/mounts")->find(dir_.path()), std::string::npos);
   if (testing::Test::HasFailure()) {
     const Result<std::string> messages = read_file(messages_);
     std::fprintf(stderr, "--- bm-agent ---\n%s", messages ? messages->c_str() : "");

@@ -29,10 +29,13 @@ class AgentProcess {
   std::string label_of_market() const;
   std::string label_of_node() const;
 
+  // How many of its processes have `word` in their command.
+  int processes(const std::string& word) const;
+
   static v1::JobSpec shell(const std::string& script);
 
  private:
-  std::string leftovers() const;
+  std::vector<std::string> commands() const;  // of processes that name the folder
 
   MarketProcess& market_;
   TempDir dir_;

@@ -21,9 +21,9 @@ Child::Child(const std::vector<std::string>& argv, const std::string& log_file) 
   words.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 2, log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND,
                                    0600);
+  posix_spawn_file_actions_adddup2(&actions, 2, 1);
   const int failed = posix_spawn(&pid_, words[0], &actions, nullptr, words.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   EXPECT_EQ(failed, 0) << argv[0];

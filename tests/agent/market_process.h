@@ -13,7 +13,7 @@
 
 namespace bmgpu::agent {
 
-// A child process that is killed with its owner. Standard error goes to `log_file`.
+// A child process that is killed with its owner. What it says goes to `log_file`.
 class Child {
  public:
   Child() = default;

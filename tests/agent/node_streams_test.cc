@@ -121,6 +121,8 @@ TEST_F(NodeStreamsTest, ExecRunsACommandInTheJob) {
   EXPECT_EQ(*code, 4);
   EXPECT_EQ(exec.out(), "here\n");
   EXPECT_EQ(exec.err(), "oops\n");
+  // The engine's monitor of the command does not stay (its own default: five minutes).
+  EXPECT_TRUE(eventually([this] { return node_.processes("conmon") == 1; }));
 }
 
 TEST_F(NodeStreamsTest, ManyBytesGoBothWaysUnchanged) {

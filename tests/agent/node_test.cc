@@ -258,7 +258,7 @@ TEST_F(NodeTest, DoctorFindsNothingWrongAndNamesWhatIs) {
   EXPECT_EQ(node_.run({"doctor"}), 0);
   EXPECT_EQ(node_.stop(), 0);
   EXPECT_EQ(node_.run({"doctor", "--json"}), 1);
-  node_.start();
+  EXPECT_NE(node_.said().find("start it: bm-agent run"), std::string::npos);
 }
 
 }  // namespace

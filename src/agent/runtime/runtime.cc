@@ -29,6 +29,7 @@ namespace {
 
 constexpr std::chrono::seconds kServiceDeadline{15};
 constexpr std::chrono::seconds kRemoveDeadline{20};
+constexpr std::chrono::seconds kKillDeadline{5};
 constexpr std::chrono::seconds kDoctorDeadline{20};
 
 std::string text_of(std::uint64_t value, int digits) {
@@ -311,6 +312,11 @@ std::vector<DoctorCheck> PodmanRuntime::doctor() {
 Result<void> PodmanRuntime::remove_all() {
   if (Result<void> stopped = stop_service(facts_, kServiceDeadline); !stopped.ok()) {
     return stopped;
+  }
+  // The engine's monitors of exec sessions outlive their commands and their container for a while.
+  const JobCgroup ours(cgroup_trees(), cgroup_parent(facts_));
+  if (Result<void> killed = ours.kill(kKillDeadline); !killed.ok()) {
+    return killed;
   }
   (void)remove_nat(options_.nat_subnet).ok();
   // The engine keeps its storage folder mounted on itself.

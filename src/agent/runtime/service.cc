@@ -115,7 +115,15 @@ Result<void> ensure_service(const v1::RuntimeFacts& facts, std::chrono::millisec
   ::unlink(socket.c_str());
   const std::string log = facts.run_dir() + "/podman.log";
   bound_log(log);
+  // The engine's monitor of an exec session waits this long after the command has ended (by default
+  // five minutes each); what it waits for, our reading of the exit code, takes milliseconds.
+  const std::string settings = facts.run_dir() + "/containers.conf";
+  if (Result<void> written = write_file(settings, "[engine]\nexit_command_delay = 10\n", 0644);
+      !written.ok()) {
+    return written;
+  }
   std::vector<std::string> command = podman_command(facts);
+  command.insert(command.begin(), {"env", "CONTAINERS_CONF=" + settings});
   command.insert(command.end(), {"system", "service", "--time=0", "unix://" + socket});
   if (Result<void> started = start_detached(command, log, cgroup_parent(facts)); !started.ok()) {
     return started;
