@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,7 +23,6 @@ namespace {
 constexpr std::size_t kStackBytes = 256 * 1024;
 constexpr int kRealtimePriority = 10;
 constexpr int kNiceness = -20;
-constexpr off_t kLogBytesMax = 1024 * 1024;
 
 std::string lock_path(const std::string& state_dir) { return guard_dir(state_dir) + "/lock"; }
 std::string log_path(const std::string& state_dir) { return guard_dir(state_dir) + "/log"; }
@@ -81,12 +79,6 @@ Result<void> ensure_guard(const std::string& state_dir, const std::vector<std::s
   }
   if (Result<void> made = make_dirs(guard_dir(state_dir)); !made) {
     return made;
-  }
-  struct stat facts {};
-  if (stat(log_path(state_dir).c_str(), &facts) == 0 && facts.st_size > kLogBytesMax) {
-    if (truncate(log_path(state_dir).c_str(), 0) != 0) {
-      return errno_error("empty " + log_path(state_dir), errno);
-    }
   }
   // In the cgroup of the node's other lasting processes, which `leave` removes.
   v1::RuntimeFacts node;

@@ -29,7 +29,7 @@ int guard_main(const std::string& state_dir, wire::Log& log);
 bool guard_alive(const std::string& state_dir);
 
 // Starts `program… ` (this executable with "guard --state-dir D") detached, unless a guard lives.
-// Its log goes to <state_dir>/guard/log, emptied at the start if it is over 1 MiB.
+// Its log goes to <state_dir>/guard/log, which starts anew when it is over 1 MiB.
 Result<void> ensure_guard(const std::string& state_dir, const std::vector<std::string>& program);
 
 // Asks a living guard to end and waits for it. None alive: fine.

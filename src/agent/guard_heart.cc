@@ -1,5 +1,8 @@
 #include "agent/guard_heart.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <ctime>
 
@@ -22,7 +25,17 @@ constexpr milliseconds kRetryMin{50};
 constexpr milliseconds kRetryMax{1000};
 // A connection that has not answered for this long is a dead one: the fence is over.
 constexpr std::int64_t kSilenceMaxNs = 2'000'000'000;
+constexpr off_t kGuardLogBytesMax = 1024 * 1024;
 constexpr const char* kMethod = "bmgpu.v1.Agent/Heartbeat";
+
+// The guard lives for months: its log, which is written by appending, starts anew when it has
+// grown.
+void bound_log(const std::string& path) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) == 0 && facts.st_size > kGuardLogBytesMax) {
+    [[maybe_unused]] const int failed = truncate(path.c_str(), 0);  // the next look tries again
+  }
+}
 
 std::int64_t boottime_ns() {
   timespec now{};
@@ -87,6 +100,7 @@ void GuardHeart::run() {
 }
 
 void GuardHeart::look_at_node_file() {
+  bound_log(guard_dir(state_dir_) + "/log");
   const Result<std::string> bytes = read_file(node_file_path(state_dir_));
   if (!bytes) {
     if (bytes.error().code == ErrorCode::NotFound) {
