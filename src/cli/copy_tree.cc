@@ -1,6 +1,5 @@
 #include "cli/copy_tree.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,24 +17,6 @@ namespace {
 
 constexpr std::size_t kDepthMax = 64;
 constexpr std::size_t kLinkBytesMax = 4096;
-
-Result<std::vector<std::string>> names_in(int folder, const std::string& path) {
-  const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(copy < 0 ? nullptr : ::fdopendir(copy),
-                                                    ::closedir);
-  if (!listing) {
-    return file_error("list the folder", path, errno);
-  }
-  std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(listing.get())) {
-    const std::string_view name(entry->d_name);
-    if (name != "." && name != "..") {
-      names.emplace_back(name);
-    }
-  }
-  std::ranges::sort(names);
-  return names;
-}
 
 class Packer {
  public:
@@ -80,7 +61,7 @@ class Packer {
       return Error{ErrorCode::InvalidArgument, entry.path + " is nested more than 64 deep"};
     }
     Result<void> done = writer_.header(entry);
-    Result<std::vector<std::string>> names = names_in(folder, entry.path);
+    Result<std::vector<std::string>> names = read_folder(folder, entry.path);
     if (!names) {
       return names.error();
     }

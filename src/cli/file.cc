@@ -1,13 +1,16 @@
 #include "cli/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -74,6 +77,24 @@ Result<void> write_all(int descriptor, std::string_view bytes, std::string_view 
     bytes.remove_prefix(put < 0 ? 0 : static_cast<std::size_t>(put));
   }
   return {};
+}
+
+Result<std::vector<std::string>> read_folder(int folder, std::string_view name) {
+  const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(copy < 0 ? nullptr : ::fdopendir(copy),
+                                                    ::closedir);
+  if (!listing) {
+    return file_error("list the folder", name, errno);
+  }
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(listing.get())) {
+    const std::string_view found(entry->d_name);
+    if (found != "." && found != "..") {
+      names.emplace_back(found);
+    }
+  }
+  std::ranges::sort(names);  // so that nothing depends on the file system's own order
+  return names;
 }
 
 Result<void> replace_file(const std::string& path, std::string_view text, mode_t mode) {

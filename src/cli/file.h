@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -38,6 +39,9 @@ Result<std::string> read_small_file(const std::string& path, std::size_t bytes_m
 Result<std::string> read_all(int descriptor, std::size_t bytes_max, std::string_view name);
 
 Result<void> write_all(int descriptor, std::string_view bytes, std::string_view name);
+
+// The names in an open folder, sorted; `name` is for the error.
+Result<std::vector<std::string>> read_folder(int folder, std::string_view name);
 
 // Writes a new file beside `path` and renames it over it; makes missing folders with mode 0700.
 Result<void> replace_file(const std::string& path, std::string_view text, mode_t mode);

@@ -1,6 +1,5 @@
 #include "cli/workdir.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <memory>
 
 #include "cli/file.h"
 #include "cli/ignore.h"
@@ -54,7 +52,7 @@ class Walk {
     if (!patterns) {
       return patterns.error();
     }
-    Result<std::vector<std::string>> names = read_names(folder.number(), path);
+    Result<std::vector<std::string>> names = read_folder(folder.number(), path);
     if (!names) {
       return names.error();
     }
@@ -87,26 +85,11 @@ class Walk {
     return patterns;
   }
 
-  static Result<std::vector<std::string>> read_names(int folder, const std::string& path) {
-    const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const std::unique_ptr<DIR, int (*)(DIR*)> listing(copy < 0 ? nullptr : ::fdopendir(copy),
-                                                      ::closedir);
-    if (!listing) {
-      return file_error("list the folder", path, errno);
-    }
-    std::vector<std::string> names;
-    while (const dirent* entry = ::readdir(listing.get())) {
-      const std::string_view name(entry->d_name);
-      if (name != "." && name != ".." && name != ".git") {
-        names.emplace_back(name);
-      }
-    }
-    std::ranges::sort(names);  // so that messages and order do not depend on the file system
-    return names;
-  }
-
   Result<void> visit(int folder, const std::string& parent, const std::string& name,
                      std::size_t depth) {
+    if (name == ".git") {
+      return {};
+    }
     const std::string path = parent.empty() ? name : parent + "/" + name;
     struct stat facts {};
     if (::fstatat(folder, name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
