@@ -42,9 +42,10 @@ class WorkerProcess {
     Outcome outcome = Outcome::Died;
     WorkerFrame frame;
   };
-  // Sends `request` and waits for its answer until CLOCK_BOOTTIME `deadline_ms`. Events that arrive
-  // meanwhile go to `on_event`. Whenever the eventfd `wake_fd` is written it is drained, and the
-  // wait ends (Interrupted) if `stopping()` says so.
+  // Sends `request` and waits for its answer until CLOCK_BOOTTIME `deadline_ms`, or up to five
+  // times as long while the worker waits for a processor: a busy host is not a hung driver. Events
+  // that arrive meanwhile go to `on_event`. Whenever the eventfd `wake_fd` is written it is
+  // drained, and the wait ends (Interrupted) if `stopping()` says so.
   Answer ask(WorkerRequest request, std::int64_t deadline_ms, int wake_fd,
              const std::function<bool()>& stopping,
              const std::function<void(const WorkerFrame&)>& on_event);

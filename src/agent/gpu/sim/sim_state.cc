@@ -1,5 +1,6 @@
 #include "agent/gpu/sim/sim_state.h"
 
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -259,7 +260,8 @@ nvml::Return enter_device(const char* function, nvml::Device device,
     case SimFault::Hang:
       hang();
     case SimFault::Crash:
-      _exit(EXIT_FAILURE);
+      raise(SIGKILL);  // at once, without what exiting runs
+      hang();
     case SimFault::Denied:
       return nvml::kNoPermission;
     case SimFault::Blocked:
