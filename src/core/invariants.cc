@@ -94,8 +94,8 @@ void leases_are_whole(const State& state) {
     check(lease.state != LeaseState::Running || lease.running_since.has_value(),
           "invariant: running, but not metered");
     const Instant until = priced_until(lease.start, lease.end, lease.billed_min);
-    check(std::ssize(lease.slot_prices) >= slots_touched(lease.start, until),
-          "invariant: a slot without a price");
+    check(std::ssize(lease.slot_prices) == slots_touched(lease.start, until),
+          "invariant: not one price for each slot");
   }
 }
 
