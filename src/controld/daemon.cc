@@ -7,9 +7,11 @@
 #include <thread>
 
 #include "api/tls.h"
+#include "controld/blob_sweeper.h"
 #include "controld/handlers.h"
 #include "controld/heartbeat.h"
 #include "controld/rpc.h"
+#include "controld/thread_name.h"
 #include "store/sqlite/sqlite_history.h"
 #include "store/sqlite/sqlite_journal.h"
 #include "wire/json.h"
@@ -90,6 +92,7 @@ struct Daemon::Parts {
   std::unique_ptr<Liveness> liveness;
   std::unique_ptr<Inbox> inbox;
   std::unique_ptr<LogService> logs;
+  std::unique_ptr<BlobSweeper> blobs;
   std::unique_ptr<Projection> projection;
   ExecRelay relay;
   std::unique_ptr<Market> market;
@@ -146,6 +149,7 @@ Result<void> Daemon::Parts::open(std::string version) {
   liveness = std::make_unique<Liveness>(LivenessOptions{config.lost, config.fence});
   inbox = std::make_unique<Inbox>(static_cast<std::size_t>(config.limits.queued_requests_max));
   logs = std::make_unique<LogService>(std::move(*log_store), *metrics, log);
+  blobs = std::make_unique<BlobSweeper>(dir.file("blobs"), log);
   projection = std::make_unique<Projection>(std::move(*writer), loaded->last, log);
   const auto drop_token = [this](std::uint64_t token) {
     server->drop_token(token);
@@ -241,7 +245,10 @@ Result<void> Daemon::Parts::run_loop() {
     turn.after_commit(
         [opened, done](const Result<void>& durable) { opened->set_value(done ? durable : done); });
   });
-  loop_thread = std::thread([this] { loop->run(); });
+  loop_thread = std::thread([this] {
+    name_thread("bmd-loop");
+    loop->run();
+  });
   return outcome.get();
 }
 

@@ -1,6 +1,5 @@
-#include <unistd.h>
-
 #include "bmgpu/v1/market.pb.h"
+#include "controld/blob_sweeper.h"
 #include "controld/handlers.h"
 #include "controld/market.h"
 #include "controld/rpc.h"
@@ -36,7 +35,7 @@ void add_blob_methods(Rpc& rpc, api::Server& server, Market& market) {
                     const v1::MissingBlobsRequest& request) -> Result<v1::MissingBlobsResponse> {
     v1::MissingBlobsResponse response;
     for (const std::string& hash : request.sha256()) {
-      if (access(market.parts.dir.file("blobs/" + wire::hex(hash)).c_str(), F_OK) != 0) {
+      if (!touch_blob(market.parts.dir.file("blobs/" + wire::hex(hash)))) {
         response.add_sha256(hash);
       }
     }

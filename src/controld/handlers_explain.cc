@@ -17,6 +17,15 @@ std::string money(std::int64_t micros, const std::string& currency) {
   return wire::print_money(Money(micros)) + " " + currency;
 }
 
+// END_REASON_JOB_EXITED → "job exited".
+std::string reason_words(v1::EndReason reason) {
+  std::string words = v1::EndReason_Name(reason).substr(std::string("END_REASON_").size());
+  for (char& c : words) {
+    c = c == '_' ? ' ' : static_cast<char>(c - 'A' + 'a');
+  }
+  return words;
+}
+
 void explain_order(v1::ExplainResponse& response, const v1::Order& order) {
   const std::string& currency = order.currency();
   response.set_subject(order.id());
@@ -44,6 +53,10 @@ void explain_order(v1::ExplainResponse& response, const v1::Order& order) {
       line(order.lease().empty() ? "over without ever having had a lease"
                                  : order.lease() + " on " + order.node() + ": over");
       break;
+  }
+  if (order.end_reason() != v1::END_REASON_UNSPECIFIED) {
+    line("ended: " + reason_words(order.end_reason()) +
+         (order.has_exit_code() ? ", exit code " + std::to_string(order.exit_code()) : ""));
   }
   if (!order.end_detail().empty()) {
     line("why: " + order.end_detail());

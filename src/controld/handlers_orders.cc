@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bmgpu/v1/records.pb.h"
+#include "controld/blob_sweeper.h"
 #include "controld/handlers.h"
 #include "controld/market.h"
 #include "controld/requests.h"
@@ -27,7 +28,7 @@ Result<void> check_blobs(const StateDir& dir, const v1::JobSpec& job) {
     }
     struct stat info {};
     const std::string path = dir.file("blobs/" + wire::hex(file.sha256()));
-    if (stat(path.c_str(), &info) != 0) {
+    if (!touch_blob(path) || stat(path.c_str(), &info) != 0) {
       return Error{ErrorCode::InvalidArgument, "the file " + file.path() +
                                                    " has not been uploaded: PUT /blobs/" +
                                                    wire::hex(file.sha256()) + " first"};

@@ -4,6 +4,7 @@
 
 #include "bmgpu/v1/agent.pb.h"
 #include "controld/metrics.h"
+#include "controld/thread_name.h"
 #include "wire/ids.h"
 
 namespace bmgpu::controld {
@@ -82,6 +83,7 @@ void LogService::follow(FollowRequest request) {
 }
 
 void LogService::run() {
+  name_thread("bmd-logs");
   bool slow = false;
   for (;;) {
     Queued work;

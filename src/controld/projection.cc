@@ -7,6 +7,8 @@
 #include <iterator>
 #include <span>
 
+#include "controld/thread_name.h"
+
 namespace bmgpu::controld {
 namespace {
 
@@ -73,6 +75,7 @@ void Projection::enqueue(std::vector<store::Recorded> events) {
 }
 
 void Projection::run() {
+  name_thread("bmd-history");
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
   auto last_durable = std::chrono::steady_clock::now();
   for (;;) {
