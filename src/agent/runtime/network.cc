@@ -6,7 +6,6 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <memory>
@@ -15,6 +14,7 @@
 
 #include "agent/runtime/clock.h"
 #include "agent/runtime/files.h"
+#include "agent/runtime/netlink.h"
 #include "agent/runtime/subprocess.h"
 
 namespace bmgpu::agent {
@@ -22,6 +22,8 @@ namespace {
 
 constexpr std::uint32_t kBlocks = 65536 / 4;  // /30s in a /16
 constexpr int kBlockTries = 64;
+constexpr int kBlockBits = 30;
+constexpr int kLoopbackIndex = 1;
 
 // "10.215" of "10.215.0.0/16".
 std::optional<std::string> prefix_of(const std::string& subnet) {
@@ -52,49 +54,31 @@ std::string table_of(const std::string& prefix) {
   return name;
 }
 
-std::string address(const std::string& prefix, std::uint32_t block, std::uint32_t host) {
-  const std::uint32_t low = block * 4 + host;
-  return prefix + "." + std::to_string(low >> 8) + "." + std::to_string(low & 255);
+std::uint32_t address(const std::string& prefix, std::uint32_t block, std::uint32_t host) {
+  unsigned first = 0, second = 0;
+  const std::size_t dot = prefix.find('.');
+  std::from_chars(prefix.data(), prefix.data() + dot, first);
+  std::from_chars(prefix.data() + dot + 1, prefix.data() + prefix.size(), second);
+  return first << 24 | second << 16 | (block * 4 + host);
 }
 
-Result<std::string> feed(const std::vector<std::string>& command, const std::string& input) {
+Result<void> apply_rules(const std::string& rules) {
   RunOptions options;
-  options.input = input;
-  return run_ok(command, options);
+  options.input = rules;
+  const Result<std::string> done = run_ok({"nft", "-f", "-"}, options);
+  return done.ok() ? Result<void>() : done.error();
 }
 
-// Runs on a thread of its own, which enters the new namespace and ends with it.
-Result<void> make_namespace(const std::string& path) {
+// Runs on a thread of its own, which enters the new namespace and ends with it. A netlink socket of
+// the namespace.
+Result<Netlink> make_namespace(const std::string& path) {
   if (::unshare(CLONE_NEWNET) != 0) {
     return errno_error("cannot make a network namespace", errno);
   }
   if (::mount("/proc/thread-self/ns/net", path.c_str(), nullptr, MS_BIND, nullptr) != 0) {
     return errno_error("cannot pin the network namespace at " + path, errno);
   }
-  return {};
-}
-
-// The host's side. False: that block is taken.
-Result<bool> make_link(const std::string& path, const std::string& prefix, std::uint32_t block) {
-  const std::string name = "bmv" + std::to_string(block);
-  Result<RunOutcome> made = run(
-      {"ip", "link", "add", "name", name, "type", "veth", "peer", "name", "eth0", "netns", path});
-  if (!made.ok()) {
-    return made.error();
-  }
-  if (made->exit_code != 0) {
-    if (made->err.find("File exists") != std::string::npos) {
-      return false;
-    }
-    return Error{ErrorCode::Internal, "cannot make the job's network link: " + made->err};
-  }
-  Result<std::string> up =
-      feed({"ip", "-batch", "-"}, "address add " + address(prefix, block, 1) + "/30 dev " + name +
-                                      "\nlink set " + name + " up\n");
-  if (!up.ok()) {
-    return up.error();
-  }
-  return true;
+  return Netlink::open();
 }
 
 bool links_exist() {
@@ -111,20 +95,22 @@ bool links_exist() {
   return false;
 }
 
-Result<void> configure_inside(const std::string& path, const std::string& prefix,
-                              std::uint32_t block) {
-  const Fd inside(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!inside.valid()) {
-    return errno_error(path, errno);
+// Both ends of the link get their addresses and are set up.
+Result<void> configure(Netlink& host, Netlink& inside, const std::string& name,
+                       const std::string& prefix, std::uint32_t block) {
+  const Result<int> index = host.index_of(name);
+  const Result<int> peer = inside.index_of("eth0");
+  if (!index.ok() || !peer.ok()) {
+    return index.ok() ? peer.error() : index.error();
   }
-  RunOptions options;
-  options.network_namespace = inside.get();
-  options.input = "link set lo up\naddress add " + address(prefix, block, 2) +
-                  "/30 dev eth0\nlink set eth0 up\nroute add default via " +
-                  address(prefix, block, 1) + "\n";
-  Result<std::string> done = run_ok({"ip", "-batch", "-"}, options);
-  if (!done.ok()) {
-    return done.error();
+  const std::uint32_t outer = address(prefix, block, 1);
+  for (const Result<void>& step : {host.add_address(*index, outer, kBlockBits), host.set_up(*index),
+                                   inside.set_up(kLoopbackIndex),
+                                   inside.add_address(*peer, address(prefix, block, 2), kBlockBits),
+                                   inside.set_up(*peer), inside.add_default_route(*peer, outer)}) {
+    if (!step.ok()) {
+      return step;
+    }
   }
   return {};
 }
@@ -165,11 +151,7 @@ Result<void> ensure_nat(const std::string& subnet) {
   }
 }
 )";
-  Result<std::string> done = feed({"nft", "-f", "-"}, rules);
-  if (!done.ok()) {
-    return done.error();
-  }
-  return {};
+  return apply_rules(rules);
 }
 
 Result<void> remove_nat(const std::string& subnet) {
@@ -181,11 +163,7 @@ Result<void> remove_nat(const std::string& subnet) {
     return {};  // of another agent of this host
   }
   const std::string table = "table inet " + table_of(*prefix);
-  Result<std::string> done = feed({"nft", "-f", "-"}, table + " {}\ndelete " + table + "\n");
-  if (!done.ok()) {
-    return done.error();
-  }
-  return {};
+  return apply_rules(table + " {}\ndelete " + table + "\n");
 }
 
 Result<void> make_network(const std::string& path, const std::string& subnet) {
@@ -193,23 +171,29 @@ Result<void> make_network(const std::string& path, const std::string& subnet) {
   if (!prefix) {
     return bad_subnet(subnet);
   }
-  if (Result<void> made = write_file(path, ""); !made.ok()) {
-    return made;
+  if (!Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)).valid()) {
+    return errno_error(path, errno);
   }
-  Result<void> made;
-  std::thread([&] { made = make_namespace(path); }).join();
-  if (!made.ok()) {
-    return made;
+  Result<Netlink> inside = Error{ErrorCode::Internal, "no namespace was made"};
+  std::thread([&] { inside = make_namespace(path); }).join();
+  if (!inside.ok()) {
+    return inside.error();
+  }
+  Result<Netlink> host = Netlink::open();
+  const Fd pinned(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!host.ok() || !pinned.valid()) {
+    return host.ok() ? errno_error(path, errno) : host.error();
   }
   // Anywhere to begin is right; different places keep jobs that start together apart.
   std::uint32_t block = static_cast<std::uint32_t>(boot_now_ns() / 1000) % kBlocks;
   for (int attempt = 0; attempt < kBlockTries; ++attempt, block = (block + 1) % kBlocks) {
-    Result<bool> linked = make_link(path, *prefix, block);
-    if (!linked.ok()) {
-      return linked.error();
+    const std::string name = "bmv" + std::to_string(block);
+    const Result<void> linked = host->add_veth(name, "eth0", pinned.get());
+    if (linked.ok()) {
+      return configure(*host, *inside, name, *prefix, block);
     }
-    if (*linked) {
-      return configure_inside(path, *prefix, block);
+    if (linked.error().code != ErrorCode::AlreadyExists) {
+      return linked;
     }
   }
   return Error{ErrorCode::ResourceExhausted, "no free network of " + subnet + " after 64 tries"};

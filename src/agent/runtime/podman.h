@@ -59,9 +59,12 @@ struct ContainerState {
   int pid = 0;
   int conmon_pid = 0;
   int exit_code = 0;
-  std::int64_t finished_unix_ms = 0;  // 0 = unknown
+  std::int64_t finished_unix_ms = 0;  // 0 or less = not noted (yet)
   std::string error;
   std::string cgroup_path;  // "/bmgpu-…/libpod-<id>"
+  // It ran, ended, and the engine has noted how. Between its end and that note it is neither
+  // running nor is its exit code to be believed.
+  bool ended() const { return !running && finished_unix_ms > 0; }
 };
 
 struct ContainerSummary {

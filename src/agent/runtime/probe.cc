@@ -88,7 +88,7 @@ Result<void> run_to_end(const Podman& podman, const ContainerSpec& spec, Clock::
     if (!state.ok()) {
       return state.error();
     }
-    if (!state->running && state->status != "created" && state->status != "initialized") {
+    if (state->ended()) {
       if (state->exit_code == 0) {
         return {};
       }

@@ -80,6 +80,22 @@ std::vector<std::string> names_in(const std::string& dir) {
   return out;
 }
 
+Result<void> make_template(const std::string& dir) {
+  if (Result<void> made = make_dirs(dir, 0755); !made.ok()) {
+    return made;
+  }
+  for (const char* folder : kScratchFolders) {
+    const std::string path = dir + "/" + folder;
+    if (Result<void> made = make_dirs(path); !made.ok()) {
+      return made;
+    }
+    if (::chmod(path.c_str(), 01777) != 0) {
+      return errno_error(path, errno);
+    }
+  }
+  return {};
+}
+
 bool ready_image(const std::string& name) { return name.ends_with(".img"); }
 
 }  // namespace
@@ -93,16 +109,21 @@ Result<void> format_scratch(const std::string& image, std::int64_t size_mib) {
   if (!fd.valid() || ::ftruncate(fd.get(), size_mib * 1024 * 1024) != 0) {
     return errno_error(image, errno);
   }
+  const std::string folders = image + ".folders";
+  if (Result<void> made = make_template(folders); !made.ok()) {
+    return made;
+  }
   RunOptions options;
   options.deadline = std::chrono::seconds(60);
-  Result<std::string> done = run_ok({"mkfs.ext4", "-q", "-F", "-m", "0", "-E",
+  Result<std::string> done = run_ok({"mkfs.ext4", "-d", folders, "-q", "-F", "-m", "0", "-E",
                                      "lazy_itable_init=1,nodiscard", "-O", "^has_journal", image},
                                     options);
+  const Result<void> cleared = remove_tree(folders);
   if (!done.ok()) {
     ::unlink(image.c_str());
     return done.error();
   }
-  return {};
+  return cleared;
 }
 
 Result<void> mount_scratch(const std::string& image, const std::string& target) {

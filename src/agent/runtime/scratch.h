@@ -16,7 +16,11 @@ namespace bmgpu::agent {
 
 inline constexpr std::int64_t kScratchMibMin = 16;
 
-// Makes a sparse file of that size with an empty file system. Replaces what is there.
+// The folders of a new file system, mode 1777.
+inline constexpr const char* kScratchFolders[] = {"data", "data/home", "tmp", "workspace"};
+
+// Makes a sparse file of that size with a file system that holds these folders. Replaces what is
+// there.
 Result<void> format_scratch(const std::string& image, std::int64_t size_mib);
 
 // Mounts `image` on the folder `target` (created), nosuid and nodev.

@@ -31,7 +31,9 @@ using agent_core::ShimEvent;
 using agent_core::ShimPhase;
 
 constexpr std::chrono::seconds kServiceDeadline{15};
-constexpr int kAskAgainMs = 500;
+constexpr int kAskAgainMs = 100;
+constexpr int kLeaveWaitMs = 1000;
+constexpr std::int64_t kNotedWaitNs = 15'000'000'000;
 constexpr int kNotReleased = 125;  // bm-init: "go" never came
 
 // Field 22 of /proc/<pid>/stat; 0 if there is no such process.
@@ -102,14 +104,14 @@ void Shim::adopt() {
     apply(agent_core::ShimFailed{end_cause(status_.end_reason()), status_.detail()});
     return;
   }
-  if (memory_.releasing() && take_memory()) {
+  if (memory_.releasing() && take_memory() && runs_on()) {
     memory_.set_released(true);
     say_failure("memory", dir_.write_memory(memory_));
     apply(agent_core::ShimAdopted{*read_want()});
     return;
   }
   const Result<ContainerState> container = ask_about_container();
-  if (container.ok() && memory_.releasing() &&
+  if (container.ok() && memory_.releasing() && container->ended() &&
       (memory_.released() || container->exit_code != kNotReleased)) {
     adopt_ended(*container);
     return;
@@ -140,17 +142,38 @@ bool Shim::take_memory() {
   return pid_fd_.valid();
 }
 
+// False: it ended meanwhile. A process 1 that "go" did not reach leaves at once, because nobody
+// holds the gate any more; one that it did reach runs on.
+bool Shim::runs_on() {
+  if (memory_.released()) {
+    return true;
+  }
+  pollfd gone = {pid_fd_.get(), POLLIN, 0};
+  if (::poll(&gone, 1, kLeaveWaitMs) == 0) {
+    return true;
+  }
+  pid_fd_.reset();
+  return false;
+}
+
 // Until the engine answers: not knowing how a job ended, nothing may be begun anew.
 Result<ContainerState> Shim::ask_about_container() {
+  const std::int64_t noted_by = boot_now_ns() + kNotedWaitNs;
   while (true) {
     const Result<void> service = ensure_service(order_.runtime(), kServiceDeadline);
     Result<ContainerState> container =
         service.ok() ? Podman(service_socket(order_.runtime())).inspect(container_of(order_))
                      : Result<ContainerState>(service.error());
-    if (container.ok() || container.error().code == ErrorCode::NotFound) {
+    const bool settled = !container.ok() || container->ended() || !memory_.releasing();
+    if (container.ok() && (settled || boot_now_ns() > noted_by)) {
       return container;
     }
-    say("adopt: " + container.error().message);
+    if (!container.ok() && container.error().code == ErrorCode::NotFound) {
+      return container;
+    }
+    if (!container.ok()) {
+      say("adopt: " + container.error().message);
+    }
     ::poll(nullptr, 0, kAskAgainMs);
   }
 }
@@ -185,7 +208,8 @@ void Shim::begin_anew() {
   say_failure("deadline", write_gate_deadline(dir_.file("gate"), memory_.lease_end_boottime_ns(),
                                               memory_.lease_end_unix_ms()));
   worker_ = std::thread([this] {
-    auto outcome = start_job(order_, dir_, cancel_, [this](const std::string& p) { post(p); });
+    auto outcome = start_job(
+        order_, dir_, cancel_, [this](const std::string& p) { post(p); }, timeline_);
     const std::lock_guard lock(mutex_);
     outcome_ = std::move(outcome);
     ::eventfd_write(wake_.get(), 1);

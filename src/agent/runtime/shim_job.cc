@@ -29,6 +29,8 @@ constexpr std::chrono::seconds kServiceDeadline{15};
 constexpr std::chrono::seconds kStartDeadline{60};
 constexpr std::chrono::minutes kPullDeadline{60};
 constexpr std::chrono::seconds kRemoveDeadline{30};
+constexpr int kCreateTries = 50;
+constexpr int kCreatePauseMs = 100;
 constexpr int kDeviceTries = 5;
 constexpr int kDevicePauseMs = 40;
 
@@ -101,10 +103,9 @@ Result<void> make_scratch(const v1::ShimOrder& order, const AttemptDir& dir) {
 Result<void> fill_scratch(const v1::ShimOrder& order, const AttemptDir& dir,
                           const std::string& user) {
   const auto [uid, gid] = owner_of(user);
-  for (const char* folder : {"data", "data/home", "tmp", "workspace"}) {
+  for (const char* folder : kScratchFolders) {
     const std::string path = dir.file("scratch") + "/" + folder;
-    if ((::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) ||
-        ::chmod(path.c_str(), 01777) != 0 || ::chown(path.c_str(), uid, gid) != 0) {
+    if (::chown(path.c_str(), uid, gid) != 0) {
       return errno_error(path, errno);
     }
   }
@@ -121,21 +122,24 @@ Result<void> fill_scratch(const v1::ShimOrder& order, const AttemptDir& dir,
   return lay_out_workdir(files, options);
 }
 
-// The image is there, or is fetched. Its configuration.
-Result<ImageConfig> ensure_image(const Podman& podman, const std::string& image,
-                                 const std::atomic<bool>& cancel, const OnProgress& on_progress) {
-  Result<ImageConfig> config = podman.inspect_image(image);
-  if (config.ok() || config.error().code != ErrorCode::NotFound) {
-    return config;
+// The image is there, or is fetched.
+Result<void> ensure_image(const Podman& podman, const std::string& image,
+                          const std::atomic<bool>& cancel, const OnProgress& on_progress) {
+  const Result<bool> present = podman.image_exists(image);
+  if (!present.ok()) {
+    return present.error();
+  }
+  if (*present) {
+    return {};
   }
   on_progress("image: fetching " + image);
-  Result<void> pulled = podman.pull(image, kPullDeadline, cancel, [&](const std::string& words) {
-    on_progress("image: " + words.substr(0, 200));
-  });
+  const Result<void> pulled =
+      podman.pull(image, kPullDeadline, cancel,
+                  [&](const std::string& words) { on_progress("image: " + words.substr(0, 200)); });
   if (!pulled.ok()) {
     return Error{pulled.error().code, "image " + image + ": " + pulled.error().message};
   }
-  return podman.inspect_image(image);
+  return {};
 }
 
 ShimFailed failed(const Error& error) { return {EndCause::StartFailed, error.message}; }
@@ -179,6 +183,63 @@ Result<void> check_order(const v1::ShimOrder& order) {
     }
   }
   return {};
+}
+
+}  // namespace
+
+namespace {
+
+struct Created {
+  std::string id;
+  std::string image_user;
+};
+
+bool name_is_taken(const Result<std::string>& created) {
+  return !created.ok() && created.error().message.find("already in use") != std::string::npos;
+}
+
+Result<Created> create_container(const v1::ShimOrder& order, const AttemptDir& dir,
+                                 const std::atomic<bool>& cancel, const OnProgress& on_progress,
+                                 Timeline& timeline) {
+  if (Result<void> service = ensure_service(order.runtime(), kServiceDeadline); !service.ok()) {
+    return service.error();
+  }
+  const Podman podman = engine(order);
+  const v1::JobSpec& job = order.spec().job();
+  if (Result<void> there = ensure_image(podman, job.image(), cancel, on_progress); !there.ok()) {
+    return there.error();
+  }
+  timeline.mark("image");
+  // The engine adds up the sizes of all layers for this answer: asked for only if it is needed.
+  Result<ImageConfig> image = ImageConfig();
+  if (job.command().empty() || job.workdir_size() > 0) {
+    image = podman.inspect_image(job.image());
+  }
+  if (!image.ok()) {
+    return image.error();
+  }
+  const ContainerSpec spec = container_spec(order, dir, *image);
+  if (spec.command.empty()) {
+    return Error{ErrorCode::InvalidArgument,
+                 "image " + spec.image + " names no command; give one with --command"};
+  }
+  if (cancel) {
+    return Error{ErrorCode::Unavailable, "ended while it was prepared"};
+  }
+  on_progress("container");
+  Result<std::string> id = podman.create(spec);
+  // A predecessor's last request may have been served after its death, or be served just now.
+  for (int again = 0; again < kCreateTries && name_is_taken(id) && !cancel; ++again) {
+    ::poll(nullptr, 0, kCreatePauseMs);
+    if (Result<void> gone = destroy_container(podman, spec.name, kRemoveDeadline); !gone.ok()) {
+      return gone.error();
+    }
+    id = podman.create(spec);
+  }
+  if (!id.ok()) {
+    return id.error();
+  }
+  return Created{*id, image->user};
 }
 
 }  // namespace
@@ -241,55 +302,55 @@ ContainerSpec container_spec(const v1::ShimOrder& order, const AttemptDir& dir,
 }
 
 std::optional<ShimFailed> start_job(const v1::ShimOrder& order, const AttemptDir& dir,
-                                    const std::atomic<bool>& cancel,
-                                    const OnProgress& on_progress) {
-  const ShimFailed cancelled{EndCause::Stopped, "ended while it was prepared"};
+                                    const std::atomic<bool>& cancel, const OnProgress& on_progress,
+                                    Timeline& timeline) {
   if (Result<void> checked = check_order(order); !checked.ok()) {
     return failed(checked.error());
   }
   on_progress("scratch");
-  std::future<Result<void>> scratch =
-      std::async(std::launch::async, [&] { return make_scratch(order, dir); });
-  std::future<Result<void>> network = std::async(std::launch::async, [&]() -> Result<void> {
-    return wants_nat(order) ? make_network(dir.file("netns"), order.nat_subnet()) : Result<void>();
+  // What the container's mounts begin at must be there when it is created, long before the file
+  // system and the namespace that will cover it are.
+  for (const char* folder : kScratchFolders) {
+    if (Result<void> made = make_dirs(dir.file("scratch") + "/" + folder); !made.ok()) {
+      return failed(made.error());
+    }
+  }
+  if (wants_nat(order)) {
+    if (Result<void> made = write_file(dir.file("netns"), ""); !made.ok()) {
+      return failed(made.error());
+    }
+  }
+  std::future<Result<void>> scratch = std::async(std::launch::async, [&] {
+    Result<void> made = make_scratch(order, dir);
+    timeline.mark("scratch");
+    return made;
   });
-  const Podman podman = engine(order);
-  Result<void> service = ensure_service(order.runtime(), kServiceDeadline);
-  Result<ImageConfig> image =
-      service.ok() ? ensure_image(podman, order.spec().job().image(), cancel, on_progress)
-                   : Result<ImageConfig>(service.error());
+  std::future<Result<void>> network = std::async(std::launch::async, [&]() -> Result<void> {
+    Result<void> made =
+        wants_nat(order) ? make_network(dir.file("netns"), order.nat_subnet()) : Result<void>();
+    timeline.mark("network");
+    return made;
+  });
+  const Result<Created> created = create_container(order, dir, cancel, on_progress, timeline);
+  timeline.mark("created");
   const Result<void> has_scratch = scratch.get();
   const Result<void> has_network = network.get();
   if (cancel) {
-    return cancelled;
+    return ShimFailed{EndCause::Stopped, "ended while it was prepared"};
+  }
+  if (!created.ok()) {
+    return failed(created.error());
   }
   for (const Result<void>& one : {has_scratch, has_network}) {
     if (!one.ok()) {
       return failed(one.error());
     }
   }
-  if (!image.ok()) {
-    return failed(image.error());
-  }
-  const ContainerSpec spec = container_spec(order, dir, *image);
-  if (spec.command.empty()) {
-    return ShimFailed{EndCause::StartFailed,
-                      "image " + spec.image + " names no command; give one with --command"};
-  }
-  on_progress("container");
-  // The mounts' sources must be there when it is created; the files in them only when it starts.
-  Result<void> filled = fill_scratch(order, dir, image->user);
-  if (!filled.ok()) {
+  if (Result<void> filled = fill_scratch(order, dir, created->image_user); !filled.ok()) {
     return failed(filled.error());
   }
-  Result<std::string> created = podman.create(spec);
-  if (!created.ok()) {
-    return failed(created.error());
-  }
-  if (cancel) {
-    return cancelled;
-  }
-  return start_container(order, *created, cancel);
+  timeline.mark("workdir");
+  return start_container(order, created->id, cancel);
 }
 
 Result<void> remove_job(const v1::ShimOrder& order, const AttemptDir& dir) {

@@ -9,6 +9,7 @@
 
 #include "agent/runtime/attempt_dir.h"
 #include "agent/runtime/podman.h"
+#include "agent/runtime/timeline.h"
 #include "agent_core/shim_state.h"
 #include "base/result.h"
 
@@ -28,7 +29,7 @@ ContainerSpec container_spec(const v1::ShimOrder& order, const AttemptDir& dir,
 // The gate must listen before. Empty: it runs; bm-init comes to the gate.
 std::optional<agent_core::ShimFailed> start_job(const v1::ShimOrder& order, const AttemptDir& dir,
                                                 const std::atomic<bool>& cancel,
-                                                const OnProgress& on_progress);
+                                                const OnProgress& on_progress, Timeline& timeline);
 
 // Kills and removes the container, then network, scratch and gate. Goes on after a failure and
 // returns the first one. What is missing is fine.

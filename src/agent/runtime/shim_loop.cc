@@ -217,11 +217,14 @@ void Shim::on_gate() {
 
 void Shim::on_gate_message(const GateMessage& message) {
   if (const auto* devices = std::get_if<GateDevices>(&message)) {
+    timeline_.mark("devices");
     apply(agent_core::ShimDevices{devices->seen});
   } else if (std::holds_alternative<GateStarted>(message)) {
+    timeline_.mark("job");
     memory_.set_released(true);
     say_failure("memory", dir_.write_memory(memory_));
     report();
+    say("started, ms: " + timeline_.text());
   } else if (const auto* failed = std::get_if<GateFailed>(&message)) {
     apply(agent_core::ShimFailed{EndCause::StartFailed, "cannot run '" + command_name() +
                                                             "': " + std::strerror(failed->error)});
@@ -261,7 +264,7 @@ void Shim::on_exit() {
   while (std::chrono::steady_clock::now() < end) {
     (void)ensure_service(order_.runtime(), std::chrono::seconds(5)).ok();
     const Result<ContainerState> container = podman.inspect(container_of(order_));
-    if (container.ok() && !container->running) {
+    if (container.ok() && container->ended()) {
       exit_code = container->exit_code;
       oom = oom || container->oom_killed;
       break;

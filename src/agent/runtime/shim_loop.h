@@ -18,6 +18,7 @@
 #include "agent/runtime/files.h"
 #include "agent/runtime/podman.h"
 #include "agent/runtime/shim_gate.h"
+#include "agent/runtime/timeline.h"
 #include "agent_core/shim_state.h"
 #include "bmgpu/v1/agent.pb.h"
 #include "bmgpu/v1/node_files.pb.h"
@@ -39,6 +40,7 @@ class Shim {
   void begin();
   void adopt();
   bool take_memory();
+  bool runs_on();
   Result<ContainerState> ask_about_container();
   void adopt_ended(const ContainerState& container);
   void begin_anew();
@@ -81,6 +83,7 @@ class Shim {
   bool failed_to_remove_ = false;
 
   std::thread worker_;
+  Timeline timeline_;
   std::atomic<bool> cancel_{false};
   std::mutex mutex_;  // guards the next two
   std::deque<std::string> progress_;

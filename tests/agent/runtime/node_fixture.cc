@@ -32,7 +32,7 @@ std::string must(const Result<std::string>& outcome) {
 void must(const Result<void>& outcome) { EXPECT_TRUE(outcome.ok()) << outcome.error().message; }
 
 std::string kind_of(const TempDir& dir) {
-  return "bmgpu.test/" + dir.path().substr(dir.path().rfind('-') + 1);
+  return "bmgpu.test/t" + dir.path().substr(dir.path().rfind('-') + 1);
 }
 
 }  // namespace

@@ -71,7 +71,9 @@ TEST(RuntimeTest, AServiceThatDiedIsStartedAgain) {
   const Result<int> service = service_pid(node.runtime().facts());
   ASSERT_TRUE(service.ok());
   ASSERT_EQ(::kill(*service, SIGKILL), 0);
-  EXPECT_TRUE(node.runtime().canary(seconds(30)).ok());
+  ASSERT_TRUE(eventually([&] { return !service_pid(node.runtime().facts()).ok(); }));
+  const Result<void> works = node.runtime().canary(seconds(30));
+  ASSERT_TRUE(works.ok()) << works.error().message;
   EXPECT_NE(*service_pid(node.runtime().facts()), *service);
 }
 
