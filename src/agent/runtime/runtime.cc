@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <google/protobuf/util/json_util.h>
+#include <poll.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -31,6 +32,9 @@ constexpr std::chrono::seconds kServiceDeadline{15};
 constexpr std::chrono::seconds kRemoveDeadline{20};
 constexpr std::chrono::seconds kKillDeadline{5};
 constexpr std::chrono::seconds kDoctorDeadline{20};
+// 10 s: as long as the engine takes to give up on a clean-up of its own.
+constexpr int kRemoveTries = 200;
+constexpr int kRemovePauseMs = 50;
 
 std::string text_of(std::uint64_t value, int digits) {
   std::string out;
@@ -319,16 +323,27 @@ Result<void> PodmanRuntime::remove_all() {
     return killed;
   }
   (void)remove_nat(options_.nat_subnet).ok();
-  // The engine keeps its storage folder mounted on itself.
-  ::umount2((facts_.root() + "/overlay").c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
   remove_cgroup(cgroup_parent(facts_));
-  for (const std::string& dir : {facts_.run_dir(), facts_.root(), pool_dir(),
-                                 options_.state_dir + "/canary", facts_path()}) {
-    if (Result<void> removed = remove_tree(dir); !removed.ok()) {
+  // Each container's monitor starts a clean-up command of the engine at its end. One that still
+  // runs writes into these folders and mounts storage again, so they are removed until they are
+  // gone.
+  Result<void> removed;
+  for (int again = 0; again < kRemoveTries; ++again) {
+    // The engine keeps its storage folder mounted on itself.
+    ::umount2((facts_.root() + "/overlay").c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+    removed = Result<void>();
+    for (const std::string& dir : {facts_.run_dir(), facts_.root(), pool_dir(),
+                                   options_.state_dir + "/canary", facts_path()}) {
+      if (Result<void> one = remove_tree(dir); !one.ok()) {
+        removed = one;
+      }
+    }
+    if (removed.ok()) {
       return removed;
     }
+    ::poll(nullptr, 0, kRemovePauseMs);
   }
-  return {};
+  return removed;
 }
 
 }  // namespace
