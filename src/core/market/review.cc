@@ -19,12 +19,29 @@ PriceClass price_class(const State& state, const Order& order) {
   return {order.duration, home, is_demand};
 }
 
+// The most free GPUs that one node has of one class.
+std::int64_t most_free(const State& state) {
+  std::int64_t most = 0;
+  for (const auto& [key, pool] : state.pools) {
+    for (const auto& [floor, lists] : pool.free_by_floor) {
+      for (std::int64_t free = std::ssize(lists) - 1; free > most; --free) {
+        most = lists[static_cast<std::size_t>(free)].empty() ? most : free;
+      }
+    }
+  }
+  return most;
+}
+
 }  // namespace
 
 std::optional<std::pair<const Order*, Candidate>> next_to_serve(const State& state, Instant now) {
   std::optional<std::pair<const Order*, Candidate>> best;
   std::optional<QueueKey> best_key;
+  const std::int64_t gpus_max = most_free(state);
   for (const auto& [resources, queue] : state.queue) {
+    if (resources.gpus > gpus_max) {
+      break;  // queues are ordered by GPUs first
+    }
     std::map<PriceClass, std::optional<Candidate>> places;
     for (const QueueKey& key : queue) {
       if (best_key && *best_key < key) {
