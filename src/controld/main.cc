@@ -1,4 +1,6 @@
 // bmd: the market. Flags, configuration, signals; everything else is Daemon.
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
@@ -30,7 +32,17 @@ sigset_t block_signals() {
   return signals;
 }
 
+// The soft limit is often 1024, fewer than the connections that limits.md promises.
+void raise_file_limit() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+  }
+}
+
 int serve(const Config& config) {
+  raise_file_limit();
   const sigset_t signals = block_signals();
   wire::Log log({config.log_level, config.log_format, "bmd"});
   Result<std::unique_ptr<Daemon>> daemon = Daemon::start(config, BMGPU_VERSION, log);
