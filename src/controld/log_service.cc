@@ -108,7 +108,7 @@ void LogService::run() {
       }
       return over;
     });
-    write(work.appends);
+    write(work.appends, !work.ended.empty());
     for (FollowRequest& request : work.follows) {
       Follower follower{std::move(request), 1};
       follower.next = std::max<std::uint64_t>(follower.request.from_sequence, 1);
@@ -147,7 +147,7 @@ void LogService::keep_owner(const LogKey& key) {
   }
 }
 
-void LogService::write(std::vector<Append>& appends) {
+void LogService::write(std::vector<Append>& appends, bool created) {
   std::vector<std::pair<const Append*, LogStore::Taken>> taken;
   for (const Append& append : appends) {
     const Result<LeaseId> lease = wire::parse_id<LeaseId>(append.lines.lease());
@@ -170,7 +170,7 @@ void LogService::write(std::vector<Append>& appends) {
                    {{"lease", append.lines.lease()}, {"reason", done.error().message}});
     }
   }
-  if (taken.empty()) {
+  if (taken.empty() && !created) {
     return;
   }
   const Result<void> synced = store_->sync();

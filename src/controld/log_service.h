@@ -67,7 +67,8 @@ class LogService {
 
   void run();
   void keep_owner(const LogKey& key);
-  void write(std::vector<Append>& appends);
+  // `created`: files were made that have to be durable too.
+  void write(std::vector<Append>& appends, bool created);
   bool pump(Follower& follower, BootTime now);  // false: it is done
   bool finish_if_over(Follower& follower, BootTime now);
 

@@ -1,6 +1,7 @@
 #include "controld/sessions.h"
 
 #include <atomic>
+#include <utility>
 
 #include "bmgpu/v1/agent.pb.h"
 #include "bmgpu/v1/records.pb.h"
@@ -40,8 +41,8 @@ struct NodeSessions::Node {
   bool accepted = false;
   std::string inventory_detail = "no inventory yet";
   std::map<std::string, GpuReading> readings;
-  bool confirmed = false;
-  std::string held;  // why it holds its desired set
+  bool confirmed = false;  // the next desired set only
+  std::string held;        // why it holds its desired set
 };
 
 NodeSessions::NodeSessions(Parts parts) : parts_(std::move(parts)) {}
@@ -144,7 +145,6 @@ void NodeSessions::receive(Turn& turn, NodeId id, const std::shared_ptr<Session>
   } else if (frame.has_desired_answer()) {
     const v1::DesiredAnswer& answer = frame.desired_answer();
     node.held = answer.held() ? answer.detail() : "";
-    node.confirmed = node.confirmed && answer.held();
   } else if (!turn.writable()) {
     return;  // said again after drop_all()
   } else if (frame.has_inventory()) {
@@ -318,7 +318,7 @@ void NodeSessions::committed(const Turn& turn) {
     }
     v1::MarketFrame frame;
     *frame.mutable_desired() = desired(turn.state(), turn.incarnation(), id);
-    frame.mutable_desired()->set_confirmed(found->second.confirmed);
+    frame.mutable_desired()->set_confirmed(std::exchange(found->second.confirmed, false));
     found->second.session->socket->send(frame_bytes(frame));
   }
 }
@@ -346,7 +346,10 @@ void NodeSessions::drop_all() {
   }
 }
 
-void NodeSessions::confirm(NodeId node) { nodes_[node].confirmed = true; }
+void NodeSessions::confirm(NodeId id) {
+  Node& node = nodes_[id];
+  node.confirmed = !node.held.empty();
+}
 
 std::string NodeSessions::agent_version(NodeId node) const {
   const auto found = nodes_.find(node);

@@ -83,8 +83,8 @@ class NodeSessions {
   // Agents have to say everything again: what they said while nothing could be kept was lost.
   void drop_all();
 
-  // An operator confirmed the desired set that a node holds back.
-  void confirm(NodeId node);
+  // An operator confirmed the desired set that a node holds back, if it does: the next one says so.
+  void confirm(NodeId id);
 
   std::vector<GateView> gates(NodeId node, BootTime now) const;
   std::string agent_version(NodeId node) const;
