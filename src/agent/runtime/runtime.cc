@@ -299,7 +299,7 @@ std::vector<DoctorCheck> PodmanRuntime::doctor() {
   lines.push_back({"network nat", now.nat(),
                    now.nat() ? "jobs get addresses of " + options_.nat_subnet : now.nat_detail(),
                    now.nat() ? ""
-                             : "install iproute2 and nftables; until then only jobs with "
+                             : "install nftables; until then only jobs with "
                                "--network none start"});
   lines.push_back({"container limits", true,
                    "open files " + std::to_string(now.nofile_max()) + ", processes " +

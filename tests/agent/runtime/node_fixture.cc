@@ -66,10 +66,28 @@ const std::string& busybox_store() {
         [[maybe_unused]] const int made = ::symlink("busybox", (root + "/bin/" + applet).c_str());
       }
       must(run_ok({"tar", "-C", root, "-cf", dir.file("image.tar"), "."}));
-      must(run_ok({"podman", "--root", path, "--runroot", dir.file("run"), "--tmpdir",
-                   dir.file("tmp"), "--cgroup-manager=cgroupfs", "--events-backend=none",
-                   "--storage-driver=overlay", "import", dir.file("image.tar"), kImage},
-                  RunOptions{std::chrono::seconds(60), "", 1 << 20, -1}));
+      import(kImage, {"ENV=CUDA_VISIBLE_DEVICES=7", "ENV=IMAGE_SAYS=hello"});
+      import(kUserImage, {"USER=1000"});
+    }
+    void import(const std::string& name, const std::vector<std::string>& changes) {
+      std::vector<std::string> command = {"podman",
+                                          "--root",
+                                          path,
+                                          "--runroot",
+                                          dir.file("run"),
+                                          "--tmpdir",
+                                          dir.file("tmp"),
+                                          "--cgroup-manager=cgroupfs",
+                                          "--events-backend=none",
+                                          "--storage-driver=overlay",
+                                          "import"};
+      for (const std::string& change : changes) {
+        command.insert(command.end(), {"--change", change});
+      }
+      command.insert(command.end(), {dir.file("image.tar"), name});
+      RunOptions slow;
+      slow.deadline = std::chrono::seconds(60);
+      must(run_ok(command, slow));
     }
     ~Store() { (void)run({"umount", "-l", path + "/overlay"}).ok(); }
   };

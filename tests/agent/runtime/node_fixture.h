@@ -21,7 +21,8 @@ bool eventually(const std::function<bool()>& condition,
 
 // One store for all tests of a process; `image` is "localhost/busybox:test".
 const std::string& busybox_store();
-inline constexpr char kImage[] = "localhost/busybox:test";
+inline constexpr char kImage[] = "localhost/busybox:test";  // sets CUDA_VISIBLE_DEVICES, IMAGE_SAYS
+inline constexpr char kUserImage[] = "localhost/busybox:user";  // runs as user 1000
 
 class TestNode {
  public:

@@ -48,7 +48,7 @@ TEST(RuntimeTest, ListsTheSharedStoresImages) {
   TestNode node;
   const Result<std::vector<std::string>> images = node.runtime().images();
   ASSERT_TRUE(images.ok());
-  EXPECT_EQ(*images, std::vector<std::string>{kImage});
+  EXPECT_EQ(*images, (std::vector<std::string>{kImage, kUserImage}));
 }
 
 TEST(RuntimeTest, TheCanaryNamesAFrozenEngineAndRecovers) {

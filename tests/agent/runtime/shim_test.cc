@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <map>
+
 #include "agent/host/facts.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/node_fixture.h"
@@ -54,13 +56,15 @@ TEST_F(ShimTest, RunsAJobAndReportsItsExitCode) {
 
 TEST_F(ShimTest, TheJobHoldsExactlyItsGpus) {
   const AttemptDir dir = node_.start(
-      node_.spec("echo $BMGPU_COUNT $BM_GPUS $NVIDIA_VISIBLE_DEVICES ${CUDA_VISIBLE_DEVICES-unset};"
+      node_.spec("echo $BMGPU_COUNT $BM_GPUS $NVIDIA_VISIBLE_DEVICES ${CUDA_VISIBLE_DEVICES-unset} "
+                 "$IMAGE_SAYS;"
                  "ls /dev | grep nvidia; for i in 0 1 2 3; do dd if=/dev/nvidia$i count=1; done"),
       {1, 3});
   const v1::AttemptStatus status = expect_end(dir, v1::END_REASON_JOB_EXITED);
   EXPECT_EQ(status.gpus_seen(), 2u);
   const std::string log = node_.log(dir);
-  EXPECT_NE(log.find("2 GPU-1,GPU-3 void unset\nnvidia1\nnvidia3\n"), std::string::npos) << log;
+  EXPECT_NE(log.find("2 GPU-1,GPU-3 void unset hello\nnvidia1\nnvidia3\n"), std::string::npos)
+      << log;
   EXPECT_NE(log.find("/dev/nvidia1': No such device or address"), std::string::npos) << log;
   EXPECT_NE(log.find("/dev/nvidia0': No such file or directory"), std::string::npos) << log;
 }
@@ -238,8 +242,8 @@ TEST_F(ShimTest, ALeaseThatIsOverNeverRuns) {
 }
 
 TEST_F(ShimTest, AnExtensionMovesTheEnd) {
-  const AttemptDir dir =
-      node_.start(node_.spec("while [ ! -e /tmp/go ]; do sleep 0.05; done", seconds(2)));
+  const AttemptDir dir = node_.start(node_.spec(
+      "while [ ! -e /tmp/go ]; do sleep 0.05; done; cat /.bm/gate/deadline", seconds(2)));
   running(dir);
   const std::int64_t end = dir.read_order()->spec().lease_end_unix_ms();
   v1::ShimWant want;
@@ -249,6 +253,7 @@ TEST_F(ShimTest, AnExtensionMovesTheEnd) {
   EXPECT_EQ(dir.read_status()->phase(), v1::ATTEMPT_PHASE_RUNNING);
   ASSERT_TRUE(write_file(dir.file("scratch/tmp/go"), "").ok());
   EXPECT_EQ(expect_end(dir, v1::END_REASON_JOB_EXITED).exit_code(), 0);
+  EXPECT_NE(node_.log(dir).find(" " + std::to_string(end + 3'600'000)), std::string::npos);
 }
 
 TEST_F(ShimTest, AFrozenJobStandsStillAndIsKilledWithoutOneMoreLine) {
@@ -324,6 +329,37 @@ TEST_F(ShimTest, TheWorkingDirectoryHoldsTheFilesAndIsWhereTheJobStarts) {
   const AttemptDir dir = node_.start(spec);
   EXPECT_EQ(expect_end(dir, v1::END_REASON_JOB_EXITED).exit_code(), 0);
   EXPECT_EQ(node_.log(dir), "/workspace\nprint(1)\nprint(1)\n/scratch/home\n");
+}
+
+TEST_F(ShimTest, AnImagesUserOwnsTheWorkingDirectory) {
+  const std::string hash(64, 'c');
+  ASSERT_TRUE(write_file(node_.state_dir() + "/blobs/" + hash, "1").ok());
+  v1::AttemptSpec spec =
+      node_.spec("id -u; echo 2 >>a && cat a && touch sub/new /tmp/x /scratch/y ~/z && echo ok");
+  spec.mutable_job()->set_image(kUserImage);
+  for (const char* path : {"a", "sub/b"}) {
+    v1::WorkFile* file = spec.mutable_job()->add_workdir();
+    file->set_path(path);
+    file->set_sha256(std::string(32, static_cast<char>(0xcc)));
+    file->set_size(1);
+    file->set_mode(0644);
+  }
+  const AttemptDir dir = node_.start(spec, {0});
+  EXPECT_EQ(expect_end(dir, v1::END_REASON_JOB_EXITED).exit_code(), 0);
+  EXPECT_EQ(node_.log(dir), "1000\n12\nok\n");
+}
+
+TEST_F(ShimTest, TheJobsOwnVariablesCountExceptForFacts) {
+  v1::AttemptSpec spec = node_.spec("echo $A $HOME $CUDA_VISIBLE_DEVICES $BM_LEASE");
+  for (const auto& [name, value] : std::map<std::string, std::string>{
+           {"A", "b c"}, {"HOME", "/tmp"}, {"CUDA_VISIBLE_DEVICES", "0"}, {"BM_LEASE", "mine"}}) {
+    v1::EnvVar* variable = spec.mutable_job()->add_env();
+    variable->set_name(name);
+    variable->set_value(value);
+  }
+  const AttemptDir dir = node_.start(spec);
+  expect_end(dir, v1::END_REASON_JOB_EXITED);
+  EXPECT_EQ(node_.log(dir), "b c /tmp 0 lease-1\n");
 }
 
 TEST_F(ShimTest, NoLineOfALongLogIsLost) {
