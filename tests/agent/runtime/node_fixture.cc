@@ -249,6 +249,12 @@ std::vector<int> TestNode::job_pids(const AttemptDir& dir) {
 
 std::string TestNode::leftovers() {
   std::string found;
+  eventually([&] { return (found = leftovers_now()).empty(); }, std::chrono::seconds(10));
+  return found;
+}
+
+std::string TestNode::leftovers_now() {
+  std::string found;
   const Result<std::vector<ContainerInfo>> containers = runtime_->containers();
   if (!containers.ok()) {
     return "cannot list containers: " + containers.error().message;

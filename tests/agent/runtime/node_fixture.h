@@ -52,10 +52,13 @@ class TestNode {
   int container_pid(const AttemptDir& dir);  // 0 if there is none
   std::vector<int> job_pids(const AttemptDir& dir);
 
-  // Empty if nothing of any attempt is left: containers, mounts, loop devices, processes.
+  // Empty once nothing of any attempt is left: containers, mounts, loop devices, files. A container
+  // of somebody else that is just being made holds a copy of every mount for a moment, so it is
+  // looked at until that has passed.
   std::string leftovers();
 
  private:
+  std::string leftovers_now();
   TempDir dir_;
   std::string name_;
   std::string cdi_path_;
