@@ -31,7 +31,7 @@ constexpr std::size_t kScratchSizesMax = 4;
 }  // namespace
 
 std::string cdi_kind_of(const AgentConfig& config, const v1::NodeFile& node) {
-  return config.cdi.kind.empty() ? "bmgpu.io/" + node.market().substr(0, 8) + "-" + node.node()
+  return config.cdi.kind.empty() ? "bmgpu.io/m" + node.market().substr(0, 8) + "-" + node.node()
                                  : config.cdi.kind;
 }
 

@@ -95,7 +95,8 @@ class NodeWatch {
   std::unique_ptr<WorkerPool> engine_;  // last: its thread uses all of the above
 };
 
-// "bmgpu.io/<8 digits of the market>-<node>" unless the configuration names one.
+// "bmgpu.io/m<8 digits of the market>-<node>" unless the configuration names one. A class begins
+// with a letter; a market may begin with a digit.
 std::string cdi_kind_of(const AgentConfig& config, const v1::NodeFile& node);
 // <state_dir>/dev: device files of simulated GPUs.
 std::string device_dir(const AgentConfig& config);

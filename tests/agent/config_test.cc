@@ -6,7 +6,10 @@
 #include <fstream>
 #include <iterator>
 
+#include "agent/gpu/cdi.h"
+#include "agent/node_watch.h"
 #include "agent/runtime/temp_dir.h"
+#include "bmgpu/v1/agent.pb.h"
 
 namespace bmgpu::agent {
 namespace {
@@ -91,6 +94,17 @@ TEST_F(AgentConfigTest, TheReferencePageShowsTheDefaults) {
 
 TEST_F(AgentConfigTest, AMissingFileThatWasNamedIsAnError) {
   EXPECT_FALSE(load_config(dir_.path() + "/none.yaml", std::nullopt).ok());
+}
+
+TEST(CdiKindTest, TheDefaultIsAKindWhateverTheMarketsNameBeginsWith) {
+  for (const char* market : {"16058091aabbccdd", "f6058091aabbccdd"}) {
+    v1::NodeFile node;
+    node.set_market(market);
+    node.set_node("node-1");
+    const std::string kind = cdi_kind_of({}, node);
+    EXPECT_TRUE(check_cdi_kind(kind).ok()) << kind;
+  }
+  EXPECT_FALSE(check_cdi_kind("bmgpu.io/16058091-node-1").ok());
 }
 
 }  // namespace
