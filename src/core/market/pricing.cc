@@ -188,10 +188,9 @@ std::vector<Price> lease_prices(const State& state, const PoolKey& key, const Po
   std::vector<Price> prices(static_cast<std::size_t>(slots_touched(request.from, request.until)));
   const SlotNumber first = slot_of(request.from);
   for (std::int64_t taken = 0; taken < request.gpus; ++taken, ++inputs.demand, ++leased) {
-    inputs.load_permille = load_permille_of(pool, leased);
-    const Fixed soon = multiple_of_base(policy, inputs);
     inputs.load_permille = 0;
     const Fixed later = multiple_of_base(policy, inputs);
+    const Fixed soon = later * load_factor(policy, load_permille_of(pool, leased));
     for (std::size_t i = 0; i < prices.size(); ++i) {
       const auto offset = static_cast<std::int64_t>(i);
       const Instant begins = slot_start(first) + kSlot * offset;
