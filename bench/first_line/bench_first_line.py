@@ -136,7 +136,7 @@ class Market:
     def run(self, network):
         submitted = boottime_ns()
         order = self.call("PlaceOrder", {
-            "resources": {"gpus": 2}, "durationMs": 900000, "refuseIfUnavailable": True,
+            "resources": {"gpus": 2}, "durationMs": 3600000, "refuseIfUnavailable": True,
             "job": {"image": IMAGE, "command": ["/boottime"], "network": network}})
         answered = boottime_ns()
         printed = self.first_line(order["id"])
