@@ -63,9 +63,13 @@ class Market:
 
     def __init__(self, folder, store):
         self.folder = folder
+        self.store = store
+        self.agent_config = os.path.join(folder, "agent.yaml")
         self.processes = []
+
+    def start(self):
         self.start_bmd()
-        self.start_node(store)
+        self.start_node()
 
     def start_bmd(self):
         config = os.path.join(self.folder, "bmd.yaml")
@@ -83,13 +87,12 @@ class Market:
         self.address = (host, int(port))
         self.http = http.client.HTTPConnection(*self.address)
 
-    def start_node(self, store):
+    def start_node(self):
         state = os.path.join(self.folder, "agent")
         profile = os.path.join(self.folder, "gpus.yaml")
         shutil.copy(os.path.join(BUILD, "share", "a100-8.yaml"), profile)
-        self.agent_config = os.path.join(self.folder, "agent.yaml")
         with open(self.agent_config, "w", encoding="utf-8") as file:
-            file.write(f"state_dir: {state}\nruntime: {{image_stores: [{store}]}}\n"
+            file.write(f"state_dir: {state}\nruntime: {{image_stores: [{self.store}]}}\n"
                        f"nvml: {{library: {BUILD}/lib/libnvml-sim.so, sim_profile: {profile}}}\n")
         secret = self.call("CreateToken", {"role": "ROLE_NODE_JOIN", "name": "join", "node": "bench"})["secret"]
         subprocess.run([f"{BUILD}/bin/bm-agent", "join", "--config", self.agent_config, "--token", secret],
@@ -222,6 +225,7 @@ def measure(folder, runs):
     engine, market = Engine(folder, store), Market(folder, store)
     figures = {"ours_nat": [], "ours_none": [], "podman_rest": [], "podman_run": []}
     try:
+        market.start()
         for run in range(runs + 2):  # the first two warm everything and are not counted
             one = {"ours_nat": market.run("NETWORK_MODE_NAT"), "podman_rest": engine.rest(),
                    "ours_none": market.run("NETWORK_MODE_NONE"), "podman_run": engine.run()}
