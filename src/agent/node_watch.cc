@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "agent/event_loop.h"
-#include "agent/gpu/cdi.h"
 #include "agent/guard.h"
 #include "agent/host/facts.h"
 #include "bmgpu/v1/agent.pb.h"
@@ -79,7 +78,6 @@ Result<void> NodeWatch::start() {
   GpuProbeOptions options = probe_options(config_);
   options.on_change = [this](const GpuView&) {
     loop_.post([this] {
-      look_at_devices();
       look_at_gates();
       callbacks_.on_change();
     });
@@ -260,7 +258,11 @@ void NodeWatch::look_at_devices() {
   for (const GpuState& gpu : view.gpus) {
     devices.emplace_back(gpu.identity.uuid, gpu.identity.minor);
   }
-  if (devices.empty() || (devices == devices_ && devices_known_)) {
+  if (devices.empty()) {
+    return;
+  }
+  if (devices == devices_ && devices_known_) {
+    keep_devices();
     return;
   }
   CdiSpec spec;
@@ -282,7 +284,13 @@ void NodeWatch::look_at_devices() {
   Result<std::string> written = ready ? write_cdi(config_.cdi.dir, spec) : ready.error();
   devices_known_ = written.ok();
   devices_ = std::move(devices);
+  cdi_ = std::move(spec);
   set_gate("cdi", written.ok(), written ? *written : written.error().message);
+}
+
+void NodeWatch::keep_devices() {
+  const Result<std::string> kept = keep_cdi(config_.cdi.dir, cdi_);
+  set_gate("cdi", kept.ok(), kept ? *kept : kept.error().message);
 }
 
 Result<std::vector<DeviceGrant>> NodeWatch::grants(const std::vector<std::string>& uuids) const {
@@ -309,6 +317,7 @@ void NodeWatch::refresh_gpus(std::function<void()> done) {
 // --- the rest ---
 
 void NodeWatch::look_at_gates() {
+  look_at_devices();
   const auto now = Clock::now();
   if (asked_engine_ && now - *asked_engine_ > kEngineSilenceMax && runtime_ != nullptr) {
     engine_failed_ = true;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/config.h"
+#include "agent/gpu/cdi.h"
 #include "agent/gpu/probe.h"
 #include "agent/node_report.h"
 #include "agent/runtime/runtime.h"
@@ -70,6 +71,7 @@ class NodeWatch {
   void look_at_gates();
   void set_gate(const std::string& name, bool open, const std::string& detail);
   void look_at_devices();
+  void keep_devices();
   void find_share();
 
   EventLoop& loop_;
@@ -87,6 +89,7 @@ class NodeWatch {
   bool engine_failed_ = true;                                  // the next question is a canary
   std::vector<std::pair<std::string, std::int32_t>> devices_;  // UUID and minor, as in the CDI file
   bool devices_known_ = false;
+  CdiSpec cdi_;  // what the CDI file says once devices_known_
   Clock::time_point started_;
 
   std::unique_ptr<GpuProbe> probe_;

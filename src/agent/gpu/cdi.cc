@@ -174,6 +174,21 @@ Result<std::string> write_cdi(const std::string& dir, const CdiSpec& spec) {
   return path;
 }
 
+Result<std::string> keep_cdi(const std::string& dir, const CdiSpec& spec) {
+  const Result<std::string> document = cdi_document(spec);
+  if (!document) {
+    return document;
+  }
+  const std::string path = cdi_path(dir, spec.kind);
+  const Result<std::string> present = read_small_file(path, kFileBytesMax);
+  if (present && *present != *document) {
+    return Error{ErrorCode::AlreadyExists,
+                 path + " was replaced: another agent of this host has the CDI kind " + spec.kind +
+                     "; give each its own cdi.kind"};
+  }
+  return present ? path : write_cdi(dir, spec);
+}
+
 Result<void> remove_cdi(const std::string& dir, const std::string& kind) {
   if (Result<void> checked = check_cdi_kind(kind); !checked) {
     return checked;

@@ -59,6 +59,10 @@ std::string cdi_path(const std::string& dir, const std::string& kind);
 // unless it holds these bytes already. Creates `dir` (0755) if it is missing. Returns the path.
 Result<std::string> write_cdi(const std::string& dir, const CdiSpec& spec);
 
+// The folder is the host's: writes the file again if somebody removed it. AlreadyExists: it holds
+// something else now, as two agents of a host with one kind would have it; it is left as it is.
+Result<std::string> keep_cdi(const std::string& dir, const CdiSpec& spec);
+
 // Removes the kind's file; a missing one is not an error.
 Result<void> remove_cdi(const std::string& dir, const std::string& kind);
 

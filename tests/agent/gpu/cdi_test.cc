@@ -73,6 +73,25 @@ TEST_F(CdiTest, FileIsWrittenOnceAndRemoved) {
   EXPECT_TRUE(std::filesystem::is_empty(folder()));  // no temporary file stays
 }
 
+TEST_F(CdiTest, AFileThatVanishesIsWrittenAgainAndAnothersIsLeft) {
+  const std::string path = write_cdi(folder(), simulated()).value();
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  EXPECT_EQ(keep_cdi(folder(), simulated()).value(), path);
+  EXPECT_EQ(read_small_file(path, kMiB).value(), golden("cdi_simulated.json"));
+
+  CdiSpec other = simulated();
+  other.devices.resize(1);
+  ASSERT_TRUE(write_cdi(folder(), other).ok());
+  const Result<std::string> kept = keep_cdi(folder(), simulated());
+  ASSERT_FALSE(kept.ok());
+  EXPECT_EQ(kept.error().code, ErrorCode::AlreadyExists);
+  EXPECT_NE(kept.error().message.find("cdi.kind"), std::string::npos) << kept.error().message;
+  EXPECT_EQ(read_small_file(path, kMiB).value(), cdi_document(other).value());
+
+  ASSERT_TRUE(remove_cdi(folder(), other.kind).ok());
+  EXPECT_TRUE(keep_cdi(folder(), simulated()).ok());
+}
+
 TEST_F(CdiTest, RefusesNamesThatEnginesDoNotTake) {
   for (const char* kind : {"", "gpu", "/gpu", "vendor/", "vendor/a.b", "ven dor/gpu", "-v/gpu",
                            "v/gpu/x", "v/../x", "v=1/gpu", "a/gpu", "vendor/g", "1v/gpu"}) {
