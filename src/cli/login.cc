@@ -183,7 +183,7 @@ CommandSpec login_command() {
                    .value = "DIR",
                    .help = "bmd's state directory on this machine: become its operator",
                    .completes = Completes::Folder}},
-      .examples = {{"bmcli login https://gpu.example.org:7443 < alice.token",
+      .examples = {{"bmcli login https://gpu.example.org:7443 --token-file alice.token",
                     "Shows the certificate authority's fingerprint and asks"},
                    {"bmcli login --state-dir /var/lib/bmd", "On the machine where bmd runs"}},
       .run = run_login};
