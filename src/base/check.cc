@@ -5,9 +5,8 @@
 
 namespace bmgpu {
 
-void check_failed(const char* what, std::source_location where) {
-  std::fprintf(stderr, "check failed: %s (%s:%u, %s)\n", what, where.file_name(),
-               static_cast<unsigned>(where.line()), where.function_name());
+void check_failed(const char* what, const char* file, int line, const char* function) {
+  std::fprintf(stderr, "check failed: %s (%s:%d, %s)\n", what, file, line, function);
   std::fflush(stderr);
   std::abort();
 }

@@ -108,7 +108,7 @@ struct Describe {
       case core::GpuState::Failed:
         return "failed";
     }
-    check_failed("history: no such state of a GPU", std::source_location::current());
+    check_failed("history: no such state of a GPU");
   }
   std::string operator()(const core::QuoteIssued& e) const {
     return gpus_of(e.quote.resources.gpus, e.quote.resources.gpu_words) + " for " +

@@ -13,7 +13,7 @@ v1::Form to_schema(core::Form value) {
     case core::Form::Sxm:
       return v1::FORM_SXM;
   }
-  check_failed("journal: Form out of its range", std::source_location::current());
+  check_failed("journal: Form out of its range");
 }
 
 v1::Driver to_schema(core::Driver value) {
@@ -23,7 +23,7 @@ v1::Driver to_schema(core::Driver value) {
     case core::Driver::Simulated:
       return v1::DRIVER_SIMULATED;
   }
-  check_failed("journal: Driver out of its range", std::source_location::current());
+  check_failed("journal: Driver out of its range");
 }
 
 v1::NodeListing to_schema(core::NodeListing value) {
@@ -33,7 +33,7 @@ v1::NodeListing to_schema(core::NodeListing value) {
     case core::NodeListing::Draining:
       return v1::NODE_LISTING_DRAINING;
   }
-  check_failed("journal: NodeListing out of its range", std::source_location::current());
+  check_failed("journal: NodeListing out of its range");
 }
 
 v1::GpuState to_schema(core::GpuState value) {
@@ -47,7 +47,7 @@ v1::GpuState to_schema(core::GpuState value) {
     case core::GpuState::Failed:
       return v1::GPU_STATE_FAILED;
   }
-  check_failed("journal: GpuState out of its range", std::source_location::current());
+  check_failed("journal: GpuState out of its range");
 }
 
 v1::AttemptState to_schema(core::AttemptState value) {
@@ -59,7 +59,7 @@ v1::AttemptState to_schema(core::AttemptState value) {
     case core::AttemptState::Ended:
       return v1::ATTEMPT_STATE_ENDED;
   }
-  check_failed("journal: AttemptState out of its range", std::source_location::current());
+  check_failed("journal: AttemptState out of its range");
 }
 
 v1::LeaseState to_schema(core::LeaseState value) {
@@ -71,7 +71,7 @@ v1::LeaseState to_schema(core::LeaseState value) {
     case core::LeaseState::Ending:
       return v1::LEASE_STATE_ENDING;
   }
-  check_failed("journal: LeaseState out of its range", std::source_location::current());
+  check_failed("journal: LeaseState out of its range");
 }
 
 v1::RestartPolicy to_schema(core::RestartPolicy value) {
@@ -81,7 +81,7 @@ v1::RestartPolicy to_schema(core::RestartPolicy value) {
     case core::RestartPolicy::Never:
       return v1::RESTART_POLICY_NEVER;
   }
-  check_failed("journal: RestartPolicy out of its range", std::source_location::current());
+  check_failed("journal: RestartPolicy out of its range");
 }
 
 v1::EndReason to_schema(core::EndReason value) {
@@ -109,7 +109,7 @@ v1::EndReason to_schema(core::EndReason value) {
     case core::EndReason::OutOfMemory:
       return v1::END_REASON_OUT_OF_MEMORY;
   }
-  check_failed("journal: EndReason out of its range", std::source_location::current());
+  check_failed("journal: EndReason out of its range");
 }
 
 std::optional<core::Form> from_schema(v1::Form value) {

@@ -33,7 +33,7 @@ const Row& row_of(ErrorCode code) {
       return row;
     }
   }
-  check_failed("errors: a code is missing in the table", std::source_location::current());
+  check_failed("errors: a code is missing in the table");
 }
 
 }  // namespace
