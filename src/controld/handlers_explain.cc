@@ -67,10 +67,12 @@ void explain_order(v1::ExplainResponse& response, const v1::Order& order) {
   }
 }
 
+// `asked` is the caller's own word for it, which a refusal repeats and no more.
 Result<v1::ExplainResponse> explain_node(const Turn& turn, const Market& market,
-                                         const api::Identity& caller, const NodeEntry& node) {
+                                         const api::Identity& caller, const NodeEntry& node,
+                                         const std::string& asked) {
   if (caller.role != api::Role::Operator && caller.account != node.owner) {
-    return Error{ErrorCode::NotFound, "there is no node " + node.name + " of yours"};
+    return Error{ErrorCode::NotFound, "there is no node " + asked + " of yours"};
   }
   v1::ExplainResponse response;
   response.set_subject(node.name);
@@ -131,7 +133,7 @@ Result<v1::ExplainResponse> explain(Turn& turn, Market& market, const api::Ident
                                     const v1::ExplainRequest& request) {
   const std::optional<NodeEntry> named = market.parts.directory.node_by_name(request.id());
   if (named) {
-    return explain_node(turn, market, caller, *named);
+    return explain_node(turn, market, caller, *named, request.id());
   }
   const Result<wire::AnyId> id = wire::parse_any_id(request.id());
   if (!id) {
@@ -139,7 +141,7 @@ Result<v1::ExplainResponse> explain(Turn& turn, Market& market, const api::Ident
   }
   if (const auto* node = std::get_if<NodeId>(&*id)) {
     const std::optional<NodeEntry> entry = market.parts.directory.node(*node);
-    return entry ? explain_node(turn, market, caller, *entry)
+    return entry ? explain_node(turn, market, caller, *entry, request.id())
                  : Error{ErrorCode::NotFound, "there is no node " + request.id()};
   }
   if (const auto* quote = std::get_if<QuoteId>(&*id)) {

@@ -15,11 +15,18 @@ namespace {
 
 constexpr std::int64_t kHealthUnknown = 100;
 
-// The lowest health of the node's GPUs that readings name.
-std::int64_t health_of(const NodeSessions& sessions, NodeId node) {
+// The lowest health of the GPUs that the offer counts: of its class, listed and not failed.
+std::int64_t health_of(const Turn& turn, const NodeSessions& sessions,
+                       const core::OfferView& offer) {
   std::int64_t lowest = kHealthUnknown;
-  for (const auto& [uuid, reading] : sessions.readings(node)) {
-    lowest = std::min<std::int64_t>(lowest, reading.health);
+  const auto readings = sessions.readings(offer.node);
+  for (const core::GpuRecord& gpu : turn.state().nodes.at(offer.node).gpus) {
+    const bool counts =
+        gpu.gpu_class == offer.gpu_class && gpu.named && gpu.state != core::GpuState::Failed;
+    const auto reading = readings.find(gpu.uuid);
+    if (counts && reading != readings.end()) {
+      lowest = std::min<std::int64_t>(lowest, reading->second.health);
+    }
   }
   return lowest;
 }
@@ -50,7 +57,7 @@ std::vector<core::OfferRow> rows_of(const Turn& turn, const Market& market) {
     const std::optional<NodeEntry> node = market.parts.directory.node(offer.node);
     rows.push_back({offer, node ? node->name : wire::to_text(offer.node),
                     node ? node->site_name : wire::to_text(offer.site),
-                    health_of(market.sessions, offer.node)});
+                    health_of(turn, market.sessions, offer)});
   }
   return rows;
 }

@@ -196,6 +196,42 @@ TEST_F(NodeTest, HeartbeatsWhoseAnswersAreNotNamedDoNotCount) {
   EXPECT_TRUE(agent.session_open());
 }
 
+TEST_F(NodeTest, AFailedGpuLeavesTheHealthOfTheOthers) {
+  FakeAgent agent(bmd, {});
+  ASSERT_TRUE(agent.connect());
+  wait_free_gpus(8);
+  v1::AgentFrame frame;
+  v1::GpuReading& reading = *frame.mutable_gpus()->add_gpus();
+  reading.set_uuid("GPU-node-a-0");
+  reading.mutable_condition()->set_ok(false);
+  reading.mutable_condition()->set_fault("hung");
+  reading.mutable_condition()->set_health(0);
+  ASSERT_TRUE(agent.send(frame));
+  wait_free_gpus(7);
+  v1::ListOffersRequest request;
+  request.set_query("health>=50");
+  v1::ListOffersResponse found;
+  ASSERT_TRUE(bmd.operator_client()->call("bmgpu.v1.Market/ListOffers", request, found));
+  ASSERT_EQ(found.offers_size(), 1);
+  EXPECT_EQ(found.offers(0).health(), 100u);
+  EXPECT_EQ(found.offers(0).gpus_total(), 7u);
+}
+
+TEST_F(NodeTest, ARefusedTenantLearnsNoNameFromAnId) {
+  FakeAgent agent(bmd, {});
+  ASSERT_TRUE(agent.connect());
+  wait_free_gpus(8);
+  v1::ExplainRequest request;
+  request.set_id(agent.node());
+  v1::ExplainResponse why;
+  const Result<void> refused = tenant("alice")->call("bmgpu.v1.Market/Explain", request, why);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::NotFound);
+  EXPECT_EQ(refused.error().message.find("node-a"), std::string::npos) << refused.error().message;
+  ASSERT_TRUE(bmd.operator_client()->call("bmgpu.v1.Market/Explain", request, why));
+  EXPECT_EQ(why.subject(), "node-a");
+}
+
 TEST_F(NodeTest, DrainedNodesTakeNoNewLease) {
   FakeAgent agent(bmd, {});
   ASSERT_TRUE(agent.connect());

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fts.h>
+#include <mntent.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +12,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace bmgpu::agent {
 
@@ -177,6 +181,24 @@ Result<void> remove_tree(const std::string& path) {
   }
   ::fts_close(tree);
   return outcome;
+}
+
+void detach_mounts_below(const std::string& folder) {
+  FILE* mounts = ::setmntent("/proc/self/mounts", "re");
+  if (mounts == nullptr) {
+    return;
+  }
+  std::vector<std::string> below;  // in the order of mounting
+  while (const mntent* entry = ::getmntent(mounts)) {
+    const std::string where = entry->mnt_dir;
+    if (where.starts_with(folder + "/")) {
+      below.push_back(where);
+    }
+  }
+  ::endmntent(mounts);
+  for (auto where = below.rbegin(); where != below.rend(); ++where) {
+    ::umount2(where->c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+  }
 }
 
 std::string read_boot_id() {

@@ -47,6 +47,9 @@ Result<void> make_dirs(const std::string& path, int mode = 0700);
 // Removes a tree without following links and without leaving its file system. Missing is fine.
 Result<void> remove_tree(const std::string& path);
 
+// Unmounts (lazily) everything that is mounted below `folder`, innermost first. Best effort.
+void detach_mounts_below(const std::string& folder);
+
 // Lower-case text of /proc/sys/kernel/random/boot_id.
 std::string read_boot_id();
 

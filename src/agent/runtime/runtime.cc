@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <google/protobuf/util/json_util.h>
 #include <poll.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -329,8 +328,8 @@ Result<void> PodmanRuntime::remove_all() {
   // gone.
   Result<void> removed;
   for (int again = 0; again < kRemoveTries; ++again) {
-    // The engine keeps its storage folder mounted on itself.
-    ::umount2((facts_.root() + "/overlay").c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+    // The engine keeps its storage folder mounted on itself, and what a killed one left.
+    detach_mounts_below(facts_.root());
     removed = Result<void>();
     for (const std::string& dir : {facts_.run_dir(), facts_.root(), pool_dir(),
                                    options_.state_dir + "/canary", facts_path()}) {

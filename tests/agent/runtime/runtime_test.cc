@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "agent/runtime/cgroup.h"
@@ -121,6 +122,20 @@ TEST(RuntimeTest, OrphansAreOursAloneAndAreRemoved) {
   EXPECT_TRUE(node.runtime().containers()->empty());
   node.spawn(dir);
   EXPECT_EQ(node.ended(dir).detail(), "its container was gone");
+}
+
+TEST(RuntimeTest, WhatIsMountedBelowAFolderIsDetachedAndNothingElse) {
+  const TempDir temp;
+  for (const char* name : {"ours", "ours/a b", "ours/a b/inner", "ours-not"}) {
+    const std::string path = temp.file(name);
+    ASSERT_TRUE(make_dirs(path).ok());
+    ASSERT_EQ(::mount("none", path.c_str(), "tmpfs", 0, "size=64k"), 0) << path;
+  }
+  detach_mounts_below(temp.file("ours"));
+  EXPECT_NE(::umount2(temp.file("ours/a b/inner").c_str(), 0), 0);
+  EXPECT_NE(::umount2(temp.file("ours/a b").c_str(), 0), 0);
+  EXPECT_EQ(::umount2(temp.file("ours").c_str(), 0), 0);
+  EXPECT_EQ(::umount2(temp.file("ours-not").c_str(), 0), 0);
 }
 
 TEST(RuntimeTest, ScratchFilesAreKeptReady) {
