@@ -11,9 +11,20 @@
 
 namespace bmgpu::cli {
 
+namespace {
+
+std::string without_digits(std::string text) {
+  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+  return text;
+}
+
+}  // namespace
+
 void StatusLine::show(const std::string& text) {
   const std::string line = printable(text);
-  if (line == shown_) {
+  const bool same =
+      mode_ == Mode::Rewrite ? line == shown_ : without_digits(line) == without_digits(shown_);
+  if (same) {
     return;
   }
   if (mode_ == Mode::Rewrite) {

@@ -10,7 +10,8 @@
 namespace bmgpu::cli {
 
 // What is going on right now, on standard error. On a terminal one line is rewritten; elsewhere
-// each new text is a line of its own.
+// each new text is a line of its own, but not one in which only digits differ: a log wants news,
+// not a price or a percentage every few seconds.
 class StatusLine {
  public:
   enum class Mode { Rewrite, Lines };

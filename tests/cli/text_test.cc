@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "cli/terminal.h"
+
 namespace bmgpu::cli {
 namespace {
 
@@ -24,6 +28,22 @@ TEST(TextTest, WidthCountsTerminalColumns) {
   EXPECT_EQ(display_width("ü"), 1u);
   EXPECT_EQ(display_width("u\xcc\x88"), 1u);  // u and a combining diaeresis
   EXPECT_EQ(display_width("漢字"), 4u);
+}
+
+TEST(StatusLineTest, ALogGetsNewsNotNumbers) {
+  std::ostringstream lines;
+  StatusLine log(lines, StatusLine::Mode::Lines);
+  log.show("waiting: the price is 0.24");
+  log.show("waiting: the price is 0.25");
+  log.show("preparing: image");
+  EXPECT_EQ(lines.str(), "waiting: the price is 0.24\npreparing: image\n");
+  std::ostringstream screen;
+  {
+    StatusLine terminal(screen, StatusLine::Mode::Rewrite);
+    terminal.show("1 %");
+    terminal.show("2 %");
+  }
+  EXPECT_NE(screen.str().find("2 %"), std::string::npos);
 }
 
 }  // namespace
