@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -24,6 +25,8 @@ constexpr std::uint32_t kBlocks = 65536 / 4;  // /30s in a /16
 constexpr int kBlockTries = 64;
 constexpr int kBlockBits = 30;
 constexpr int kLoopbackIndex = 1;
+constexpr const char* kLockDir = "/run/bm-agent";
+constexpr const char* kLockFile = "/run/bm-agent/nat.lock";
 
 // "10.215" of "10.215.0.0/16".
 std::optional<std::string> prefix_of(const std::string& subnet) {
@@ -79,6 +82,23 @@ Result<Netlink> make_namespace(const std::string& path) {
     return errno_error("cannot pin the network namespace at " + path, errno);
   }
   return Netlink::open();
+}
+
+// The rules of a subnet are shared by the agents of a host. Whoever adds a link and makes sure of
+// the rules, or finds no link and removes them, holds this lock meanwhile (for a few 10 ms).
+Result<Fd> lock_rules() {
+  if (Result<void> made = make_dirs(kLockDir); !made.ok()) {
+    return made.error();
+  }
+  Fd lock(::open(kLockFile, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid() || ::flock(lock.get(), LOCK_EX) != 0) {
+    return errno_error(kLockFile, errno);
+  }
+  return lock;
+}
+
+bool rules_exist(const std::string& prefix) {
+  return run_ok({"nft", "list", "table", "inet", table_of(prefix)}).ok();
 }
 
 bool links_exist() {
@@ -159,6 +179,10 @@ Result<void> remove_nat(const std::string& subnet) {
   if (!prefix) {
     return bad_subnet(subnet);
   }
+  const Result<Fd> lock = lock_rules();
+  if (!lock.ok()) {
+    return lock.error();
+  }
   if (links_exist()) {
     return {};  // of another agent of this host
   }
@@ -184,13 +208,19 @@ Result<void> make_network(const std::string& path, const std::string& subnet) {
   if (!host.ok() || !pinned.valid()) {
     return host.ok() ? errno_error(path, errno) : host.error();
   }
+  const Result<Fd> lock = lock_rules();
+  if (!lock.ok()) {
+    return lock.error();
+  }
   // Anywhere to begin is right; different places keep jobs that start together apart.
   std::uint32_t block = static_cast<std::uint32_t>(boot_now_ns() / 1000) % kBlocks;
   for (int attempt = 0; attempt < kBlockTries; ++attempt, block = (block + 1) % kBlocks) {
     const std::string name = "bmv" + std::to_string(block);
     const Result<void> linked = host->add_veth(name, "eth0", pinned.get());
     if (linked.ok()) {
-      return configure(*host, *inside, name, *prefix, block);
+      // Another agent's end or a flushed firewall may have taken them: never a link without rules.
+      const Result<void> ruled = rules_exist(*prefix) ? Result<void>() : ensure_nat(subnet);
+      return ruled.ok() ? configure(*host, *inside, name, *prefix, block) : ruled;
     }
     if (linked.error().code != ErrorCode::AlreadyExists) {
       return linked;

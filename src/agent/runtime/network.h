@@ -20,7 +20,8 @@ Result<void> ensure_nat(const std::string& subnet);
 // Removes the table unless a job of any agent on this host still has a link.
 Result<void> remove_nat(const std::string& subnet);
 
-// Makes the namespace and its link, and pins it at `path`.
+// Makes the namespace and its link, and pins it at `path`. The rules of `subnet` are there before
+// the link is up, whatever has become of the table since ensure_nat().
 Result<void> make_network(const std::string& path, const std::string& subnet);
 // Unpins it. A missing one is fine.
 Result<void> remove_network(const std::string& path);

@@ -178,6 +178,22 @@ TEST(RuntimeTest, ANatJobReachesNeitherAnotherJobNorTheHost) {
   EXPECT_NE(reached->out.find("hello"), std::string::npos);
 }
 
+TEST(NetworkTest, ALinkBringsItsRulesWhateverBecameOfThem) {
+  const TempDir temp;
+  const std::string subnet = "10.217.0.0/16";
+  const std::vector<std::string> list = {"nft", "list", "table", "inet", "bmgpu_10_217"};
+  const std::vector<std::string> remove = {"nft", "delete", "table", "inet", "bmgpu_10_217"};
+  ASSERT_TRUE(ensure_nat(subnet).ok());
+  ASSERT_TRUE(run_ok(remove).ok());
+  ASSERT_FALSE(run_ok(list).ok());
+  ASSERT_TRUE(make_network(temp.file("netns"), subnet).ok());
+  const Result<std::string> rules = run_ok(list);
+  ASSERT_TRUE(rules.ok());
+  EXPECT_NE(rules->find("oifname \"bmv*\" drop"), std::string::npos) << *rules;
+  EXPECT_TRUE(remove_network(temp.file("netns")).ok());
+  EXPECT_TRUE(run_ok(remove).ok());
+}
+
 TEST(NetworkTest, RefusesASubnetThatIsNone) {
   for (const char* subnet : {"", "10.215.0.0", "10.215.0.0/24", "10.2150.0.0/16", "a.b.0.0/16",
                              "10.215.1.0/16", "10.215.0.0/16; flush ruleset"}) {
