@@ -18,23 +18,6 @@ const Error kUnauthenticated{ErrorCode::Unauthenticated,
                              "the token is not valid here: it is wrong, expired or revoked; log in "
                              "with bmcli login"};
 
-v1::Role to_record(api::Role role) {
-  switch (role) {
-    case api::Role::Tenant:
-      return v1::ROLE_TENANT;
-    case api::Role::Owner:
-      return v1::ROLE_OWNER;
-    case api::Role::Operator:
-      return v1::ROLE_OPERATOR;
-    case api::Role::NodeJoin:
-      return v1::ROLE_NODE_JOIN;
-    case api::Role::Node:
-      return v1::ROLE_NODE;
-  }
-  check(false, "directory: unknown role");
-  return v1::ROLE_UNSPECIFIED;
-}
-
 api::Role from_record(v1::Role role) {
   switch (role) {
     case v1::ROLE_TENANT:
@@ -93,6 +76,23 @@ Result<void> read(store::Journal& journal, std::string_view kind, Use use) {
 }
 
 }  // namespace
+
+v1::Role schema_role(api::Role role) {
+  switch (role) {
+    case api::Role::Tenant:
+      return v1::ROLE_TENANT;
+    case api::Role::Owner:
+      return v1::ROLE_OWNER;
+    case api::Role::Operator:
+      return v1::ROLE_OPERATOR;
+    case api::Role::NodeJoin:
+      return v1::ROLE_NODE_JOIN;
+    case api::Role::Node:
+      return v1::ROLE_NODE;
+  }
+  check(false, "directory: unknown role");
+  return v1::ROLE_UNSPECIFIED;
+}
 
 struct Directory::TokenEntry {
   v1::TokenRecord record;
@@ -200,7 +200,7 @@ Result<TokenView> Directory::create_token(const TokenSpec& spec, AccountId calle
   }
   v1::TokenRecord record;
   record.set_name(spec.name);
-  record.set_role(to_record(spec.role));
+  record.set_role(schema_role(spec.role));
   record.set_created_unix_ms(now.unix_ms());
   const Duration lifetime = join && spec.lifetime == Duration() ? kJoinLifetimeMax : spec.lifetime;
   record.set_expires_unix_ms(lifetime == Duration() ? 0 : (now + lifetime).unix_ms());

@@ -6,27 +6,6 @@
 #include "wire/ids.h"
 
 namespace bmgpu::controld {
-namespace {
-
-v1::Role role_of(api::Role role) {
-  switch (role) {
-    case api::Role::Tenant:
-      return v1::ROLE_TENANT;
-    case api::Role::Owner:
-      return v1::ROLE_OWNER;
-    case api::Role::Operator:
-      return v1::ROLE_OPERATOR;
-    case api::Role::NodeJoin:
-      return v1::ROLE_NODE_JOIN;
-    case api::Role::Node:
-      return v1::ROLE_NODE;
-  }
-  check(false, "handlers: unknown role");
-  return v1::ROLE_UNSPECIFIED;
-}
-
-}  // namespace
-
 Error refusal(const core::Reason& reason) {
   ErrorCode code = ErrorCode::Refused;
   switch (reason.code) {
@@ -58,7 +37,7 @@ void add_info_methods(Rpc& rpc, Market& market) {
     response.set_version(market.parts.version);
     response.set_currency(core::policy(turn.state()).currency);
     response.set_account(wire::to_text(caller.account));
-    response.set_role(role_of(caller.role));
+    response.set_role(schema_role(caller.role));
     const std::optional<TokenView> token = market.parts.directory.token(caller.token);
     response.set_token_name(token ? token->name : "");
     response.set_now_unix_ms(turn.now().unix_ms());
