@@ -118,7 +118,7 @@ double engine_run(Runtime& runtime, const std::string& dir, int number) {
   const std::string id = must(podman.create(spec));
   must(podman.start(id));
   const double took = first_line_ms(spec.log_path) - begin;
-  must(destroy_container(podman, id, seconds(20)));
+  must(destroy_container(facts, podman, id, seconds(20)));
   return took;
 }
 

@@ -83,7 +83,7 @@ Result<void> ensure_guard(const std::string& state_dir, const std::vector<std::s
   // In the cgroup of the node's other lasting processes, which `leave` removes.
   v1::RuntimeFacts node;
   node.set_root(state_dir + "/containers");
-  return start_detached(program, log_path(state_dir), cgroup_parent(node));
+  return start_detached(program, guard_dir(state_dir), log_path(state_dir), cgroup_parent(node));
 }
 
 Result<void> stop_guard(const std::string& state_dir, std::chrono::milliseconds limit) {

@@ -21,6 +21,7 @@ namespace {
 struct Prepared {
   std::vector<char*> argv;
   std::vector<std::string> cgroup_files;
+  const char* folder = nullptr;
   int log = -1;
   int null = -1;
   int report = -1;
@@ -63,15 +64,17 @@ void report_errno(const Prepared& prepared) {
   }
   // All but the outputs close at exec; `report` too, which is how the parent learns of success.
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-  ::execv(prepared.argv[0], prepared.argv.data());
+  if (::chdir(prepared.folder) == 0) {
+    ::execv(prepared.argv[0], prepared.argv.data());
+  }
   report_errno(prepared);
   ::_exit(127);
 }
 
 }  // namespace
 
-Result<void> start_detached(const std::vector<std::string>& command, const std::string& log_path,
-                            const std::string& cgroup) {
+Result<void> start_detached(const std::vector<std::string>& command, const std::string& folder,
+                            const std::string& log_path, const std::string& cgroup) {
   Result<std::string> program = find_program(command.front());
   if (!program.ok()) {
     return program.error();
@@ -96,6 +99,7 @@ Result<void> start_detached(const std::vector<std::string>& command, const std::
   }
   const Fd read_end(pipe[0]);
   Fd write_end(pipe[1]);
+  prepared.folder = folder.c_str();
   prepared.log = log.get();
   prepared.null = null.get();
   prepared.report = write_end.get();

@@ -142,12 +142,12 @@ Result<void> run_canary(const v1::RuntimeFacts& facts, const std::string& dir,
   if (!outcome.ok()) {
     const std::string why = "podman: " + outcome.error().message;
     if (outcome.error().code != ErrorCode::DeadlineExceeded) {
-      (void)destroy_container(podman, spec.name, std::chrono::seconds(2)).ok();
+      (void)destroy_container(facts, podman, spec.name, std::chrono::seconds(2)).ok();
     }
     return Error{ErrorCode::Unavailable, why};
   }
   return destroy_container(
-      podman, spec.name,
+      facts, podman, spec.name,
       std::max(std::chrono::milliseconds(1000),
                std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now())));
 }

@@ -86,7 +86,7 @@ class PodmanRuntime final : public Runtime {
   Result<std::vector<ContainerInfo>> containers() override;
   Result<void> remove_orphan(const ContainerInfo& container) override {
     const Result<Podman> engine = podman();
-    return engine.ok() ? destroy_container(*engine, container.id, kRemoveDeadline)
+    return engine.ok() ? destroy_container(facts(), *engine, container.id, kRemoveDeadline)
                        : Result<void>(engine.error());
   }
   v1::ShimOrder order(const v1::AttemptSpec& spec,
@@ -380,7 +380,7 @@ Result<void> spawn_shim(const AttemptDir& dir, const std::vector<std::string>& p
   }
   std::vector<std::string> command = program;
   command.push_back(dir.path());
-  return start_detached(command, dir.file("shim.log"), cgroup_parent(order->runtime()));
+  return start_detached(command, dir.path(), dir.file("shim.log"), cgroup_parent(order->runtime()));
 }
 
 }  // namespace bmgpu::agent

@@ -125,7 +125,8 @@ Result<void> ensure_service(const v1::RuntimeFacts& facts, std::chrono::millisec
   std::vector<std::string> command = podman_command(facts);
   command.insert(command.begin(), {"env", "CONTAINERS_CONF=" + settings});
   command.insert(command.end(), {"system", "service", "--time=0", "unix://" + socket});
-  if (Result<void> started = start_detached(command, log, cgroup_parent(facts)); !started.ok()) {
+  if (Result<void> started = start_detached(command, facts.run_dir(), log, cgroup_parent(facts));
+      !started.ok()) {
     return started;
   }
   if (!wait_until(end, [&] { return listens(socket); })) {

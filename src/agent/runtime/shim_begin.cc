@@ -209,7 +209,7 @@ void Shim::begin_anew() {
                                               memory_.lease_end_unix_ms()));
   worker_ = std::thread([this] {
     auto outcome = start_job(
-        order_, dir_, cancel_, [this](const std::string& p) { post(p); }, timeline_);
+        order_, dir_, shared_, [this](const std::string& p) { post(p); }, timeline_);
     const std::lock_guard lock(mutex_);
     outcome_ = std::move(outcome);
     ::eventfd_write(wake_.get(), 1);

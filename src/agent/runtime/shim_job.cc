@@ -1,6 +1,5 @@
 #include "agent/runtime/shim_job.h"
 
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "agent/runtime/container.h"
 #include "agent/runtime/files.h"
+#include "agent/runtime/job_container.h"
 #include "agent/runtime/network.h"
 #include "agent/runtime/scratch.h"
 #include "agent/runtime/service.h"
@@ -26,17 +26,8 @@ using agent_core::ShimFailed;
 
 constexpr std::int64_t kMib = 1024 * 1024;
 constexpr std::chrono::seconds kServiceDeadline{15};
-constexpr std::chrono::seconds kStartDeadline{60};
-constexpr std::chrono::minutes kPullDeadline{60};
+constexpr std::chrono::seconds kAnswerDeadline{60};
 constexpr std::chrono::seconds kRemoveDeadline{30};
-constexpr int kCreateTries = 50;
-constexpr int kCreatePauseMs = 100;
-constexpr int kDeviceTries = 5;
-constexpr int kDevicePauseMs = 40;
-
-Podman engine(const v1::ShimOrder& order) {
-  return Podman(service_socket(order.runtime()), kStartDeadline);
-}
 
 bool wants_nat(const v1::ShimOrder& order) {
   return order.spec().job().network() != v1::NETWORK_MODE_NONE;
@@ -122,54 +113,7 @@ Result<void> fill_scratch(const v1::ShimOrder& order, const AttemptDir& dir,
   return lay_out_workdir(files, options);
 }
 
-// The image is there, or is fetched.
-Result<void> ensure_image(const Podman& podman, const std::string& image,
-                          const std::atomic<bool>& cancel, const OnProgress& on_progress) {
-  const Result<bool> present = podman.image_exists(image);
-  if (!present.ok()) {
-    return present.error();
-  }
-  if (*present) {
-    return {};
-  }
-  on_progress("image: fetching " + image);
-  const Result<void> pulled =
-      podman.pull(image, kPullDeadline, cancel,
-                  [&](const std::string& words) { on_progress("image: " + words.substr(0, 200)); });
-  if (!pulled.ok()) {
-    return Error{pulled.error().code, "image " + image + ": " + pulled.error().message};
-  }
-  return {};
-}
-
 ShimFailed failed(const Error& error) { return {EndCause::StartFailed, error.message}; }
-
-// The engine reads all CDI files at each start, and one that vanishes meanwhile (of another agent
-// of this host) makes it find none. What it then cannot resolve it takes for a path.
-bool about_devices(const v1::ShimOrder& order, const Error& error) {
-  return error.message.find("CDI") != std::string::npos ||
-         std::any_of(order.devices().begin(), order.devices().end(), [&](const auto& device) {
-           return error.message.find(device.cdi_name()) != std::string::npos;
-         });
-}
-
-std::optional<ShimFailed> start_container(const v1::ShimOrder& order, const std::string& id,
-                                          const std::atomic<bool>& cancel) {
-  for (int again = 0; true; ++again) {
-    const Result<void> started = engine(order).start(id);
-    if (started.ok()) {
-      return std::nullopt;
-    }
-    if (!about_devices(order, started.error())) {
-      return failed(started.error());
-    }
-    if (again == kDeviceTries || cancel) {
-      // The node's fault, not the image's.
-      return ShimFailed{EndCause::DeviceCheckFailed, started.error().message};
-    }
-    ::poll(nullptr, 0, kDevicePauseMs);
-  }
-}
 
 Result<void> check_order(const v1::ShimOrder& order) {
   if (wants_nat(order) && !order.runtime().nat()) {
@@ -183,63 +127,6 @@ Result<void> check_order(const v1::ShimOrder& order) {
     }
   }
   return {};
-}
-
-}  // namespace
-
-namespace {
-
-struct Created {
-  std::string id;
-  std::string image_user;
-};
-
-bool name_is_taken(const Result<std::string>& created) {
-  return !created.ok() && created.error().message.find("already in use") != std::string::npos;
-}
-
-Result<Created> create_container(const v1::ShimOrder& order, const AttemptDir& dir,
-                                 const std::atomic<bool>& cancel, const OnProgress& on_progress,
-                                 Timeline& timeline) {
-  if (Result<void> service = ensure_service(order.runtime(), kServiceDeadline); !service.ok()) {
-    return service.error();
-  }
-  const Podman podman = engine(order);
-  const v1::JobSpec& job = order.spec().job();
-  if (Result<void> there = ensure_image(podman, job.image(), cancel, on_progress); !there.ok()) {
-    return there.error();
-  }
-  timeline.mark("image");
-  // The engine adds up the sizes of all layers for this answer: asked for only if it is needed.
-  Result<ImageConfig> image = ImageConfig();
-  if (job.command().empty() || job.workdir_size() > 0) {
-    image = podman.inspect_image(job.image());
-  }
-  if (!image.ok()) {
-    return image.error();
-  }
-  const ContainerSpec spec = container_spec(order, dir, *image);
-  if (spec.command.empty()) {
-    return Error{ErrorCode::InvalidArgument,
-                 "image " + spec.image + " names no command; give one with --command"};
-  }
-  if (cancel) {
-    return Error{ErrorCode::Unavailable, "ended while it was prepared"};
-  }
-  on_progress("container");
-  Result<std::string> id = podman.create(spec);
-  // A predecessor's last request may have been served after its death, or be served just now.
-  for (int again = 0; again < kCreateTries && name_is_taken(id) && !cancel; ++again) {
-    ::poll(nullptr, 0, kCreatePauseMs);
-    if (Result<void> gone = destroy_container(podman, spec.name, kRemoveDeadline); !gone.ok()) {
-      return gone.error();
-    }
-    id = podman.create(spec);
-  }
-  if (!id.ok()) {
-    return id.error();
-  }
-  return Created{*id, image->user};
 }
 
 }  // namespace
@@ -302,7 +189,7 @@ ContainerSpec container_spec(const v1::ShimOrder& order, const AttemptDir& dir,
 }
 
 std::optional<ShimFailed> start_job(const v1::ShimOrder& order, const AttemptDir& dir,
-                                    const std::atomic<bool>& cancel, const OnProgress& on_progress,
+                                    Preparation& shared, const OnProgress& on_progress,
                                     Timeline& timeline) {
   if (Result<void> checked = check_order(order); !checked.ok()) {
     return failed(checked.error());
@@ -331,32 +218,35 @@ std::optional<ShimFailed> start_job(const v1::ShimOrder& order, const AttemptDir
     timeline.mark("network");
     return made;
   });
-  const Result<Created> created = create_container(order, dir, cancel, on_progress, timeline);
+  JobContainer container(order, dir, shared, on_progress, timeline);
+  const std::optional<ShimFailed> not_created = container.create();
   timeline.mark("created");
   const Result<void> has_scratch = scratch.get();
   const Result<void> has_network = network.get();
-  if (cancel) {
+  if (shared.cancel) {
     return ShimFailed{EndCause::Stopped, "ended while it was prepared"};
   }
-  if (!created.ok()) {
-    return failed(created.error());
+  if (not_created) {
+    return not_created;
   }
   for (const Result<void>& one : {has_scratch, has_network}) {
     if (!one.ok()) {
       return failed(one.error());
     }
   }
-  if (Result<void> filled = fill_scratch(order, dir, created->image_user); !filled.ok()) {
+  if (Result<void> filled = fill_scratch(order, dir, container.image_user()); !filled.ok()) {
     return failed(filled.error());
   }
   timeline.mark("workdir");
-  return start_container(order, created->id, cancel);
+  return container.start();
 }
 
 Result<void> remove_job(const v1::ShimOrder& order, const AttemptDir& dir) {
   const Result<void> service = ensure_service(order.runtime(), kServiceDeadline);
   const Result<void> container =
-      service.ok() ? destroy_container(engine(order), container_of(order), kRemoveDeadline)
+      service.ok() ? destroy_container(order.runtime(),
+                                       Podman(service_socket(order.runtime()), kAnswerDeadline),
+                                       container_of(order), kRemoveDeadline)
                    : service;
   const Result<void> network = remove_network(dir.file("netns"));
   const Result<void> scratch = remove_scratch(dir.file("scratch.img"), dir.file("scratch"));

@@ -42,7 +42,7 @@ constexpr int kNotReleased = 125;  // bm-init: "go" never came
 }  // namespace
 
 Shim::~Shim() {
-  cancel_ = true;
+  shared_.cancel = true;
   if (worker_.joinable()) {
     worker_.join();
   }
@@ -66,8 +66,16 @@ void Shim::on_worker() {
     return;
   }
   if (*outcome) {
-    apply(**outcome);
-    return;
+    // Its last step is the container's start, and an engine that dies just then may have started
+    // it: once process 1 has come, it alone tells how things go on.
+    if (gate_) {
+      on_gate();
+    }
+    if (!gate_ || gate_->peer_pid() == 0) {
+      apply(**outcome);
+      return;
+    }
+    say("the container runs in spite of: " + (*outcome)->detail);
   }
   devices_due_ns_ = boot_now_ns() + kDeviceReportNs;
   if (state_.phase == ShimPhase::Preparing && !state_.devices_ok) {
@@ -131,7 +139,7 @@ void Shim::release() {
 }
 
 void Shim::kill_all() {
-  cancel_ = true;
+  shared_.cancel = true;
   if (worker_.joinable()) {
     worker_.join();
   }
@@ -208,6 +216,13 @@ void Shim::take_want() {
 void Shim::on_gate() {
   const std::vector<GateMessage> messages = gate_->read();
   if (gate_->peer_pid() != 0 && memory_.pid() == 0) {
+    Process1 awaited = Process1::Awaited;
+    if (!shared_.process1.compare_exchange_strong(awaited, Process1::Came)) {
+      apply(agent_core::ShimFailed{
+          EndCause::StartFailed,
+          "the container engine of " + order_.node() + " failed while it started the container"});
+      return;
+    }
     take(gate_->peer_pid());
   }
   for (const GateMessage& message : messages) {

@@ -16,6 +16,7 @@
 #include "agent/runtime/cgroup.h"
 #include "agent/runtime/clock.h"
 #include "agent/runtime/files.h"
+#include "agent/runtime/job_container.h"
 #include "agent/runtime/podman.h"
 #include "agent/runtime/shim_gate.h"
 #include "agent/runtime/timeline.h"
@@ -84,7 +85,7 @@ class Shim {
 
   std::thread worker_;
   Timeline timeline_;
-  std::atomic<bool> cancel_{false};
+  Preparation shared_;
   std::mutex mutex_;  // guards the next two
   std::deque<std::string> progress_;
   std::optional<std::optional<agent_core::ShimFailed>> outcome_;  // of start_job()

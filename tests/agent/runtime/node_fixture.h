@@ -33,6 +33,7 @@ class TestNode {
 
   Runtime& runtime() { return *runtime_; }
   std::string state_dir() const { return dir_.file("state"); }
+  std::string runtime_root() const { return runtime_->facts().root(); }
   RuntimeOptions options() const;
 
   // A spec whose command is run by the shell; lease numbers count up.
