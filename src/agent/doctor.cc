@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 #include "agent/agent.h"
 #include "agent/gpu/doctor.h"
@@ -21,7 +22,10 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kDriverLimit{10'000};
 constexpr milliseconds kMarketLimit{5000};
-constexpr std::int64_t kClockOffsetMaxMs = 5000;
+// Beyond the first the node loses time in which its leases are metered; beyond the second the
+// market closes its gate `clock`.
+constexpr std::int64_t kClockOffsetWarnMs = 5000;
+constexpr std::int64_t kClockOffsetMaxMs = 30'000;
 
 // Reachable, and with the right secret: the market answers who we are, and what time it is.
 std::vector<DoctorCheck> check_market(const v1::NodeFile& node) {
@@ -51,8 +55,10 @@ std::vector<DoctorCheck> check_market(const v1::NodeFile& node) {
   const std::int64_t ahead = middle - info.now_unix_ms();
   clock = {"clock skew", ahead <= kClockOffsetMaxMs && ahead >= -kClockOffsetMaxMs,
            std::to_string(ahead) + " ms ahead of the market", ""};
-  if (!clock.ok) {
-    clock.advice = "set the clock, or run a time service (chrony, systemd-timesyncd)";
+  if (ahead > kClockOffsetWarnMs || ahead < -kClockOffsetWarnMs) {
+    clock.advice =
+        "set the clock, or run a time service (chrony, systemd-timesyncd); beyond 30 s "
+        "the node is not offered";
   }
   return {reach, token, clock};
 }
@@ -77,17 +83,8 @@ DoctorCheck check_agent(const std::string& state_dir) {
           runs ? "" : "start it: bm-agent run (or: systemctl start bm-agent)"};
 }
 
-// A kernel without a time service does not know whether its clock is right; the market does.
-void trust_market_clock(std::vector<DoctorCheck>& checks) {
-  const auto named = [&checks](const char* name) {
-    return std::find_if(checks.begin(), checks.end(),
-                        [name](const DoctorCheck& check) { return check.name == name; });
-  };
-  const auto skew = named("clock skew");
-  const auto clock = named("clock");
-  if (skew != checks.end() && skew->ok && clock != checks.end() && !clock->ok) {
-    *clock = {"clock", true, clock->detail + ", but it agrees with the market's", ""};
-  }
+const char* verdict(const DoctorCheck& check) {
+  return !check.ok ? "failed" : check.advice.empty() ? "ok" : "warning";
 }
 
 void append(std::vector<DoctorCheck>& to, std::vector<DoctorCheck> checks) {
@@ -111,13 +108,14 @@ std::vector<DoctorCheck> run_doctor(const AgentConfig& config) {
   if (node) {
     name = *node;
     append(checks, check_market(*node));
-    trust_market_clock(checks);
     checks.push_back(check_agent(config.state_dir));
     checks.push_back(check_guard(config.state_dir));
   }
   if (Result<std::unique_ptr<GpuProbe>> probe = GpuProbe::start(probe_options(config)); probe) {
     const GpuView view = (*probe)->refresh(kDriverLimit);
-    append(checks, doctor_gpus(view, {config.cdi.dir, cdi_kind_of(config, name),
+    // Made of market and node unless configured: before it has joined, the node has none.
+    const bool named = node.ok() || !config.cdi.kind.empty();
+    append(checks, doctor_gpus(view, {config.cdi.dir, named ? cdi_kind_of(config, name) : "",
                                       view.simulated ? device_dir(config) : ""}));
   } else {
     checks.push_back({"gpu driver", false, probe.error().message, "correct the configuration"});
@@ -144,9 +142,10 @@ std::string doctor_text(const std::vector<DoctorCheck>& checks) {
   }
   std::string text;
   for (const DoctorCheck& check : checks) {
-    text += (check.ok ? "ok    " : "FAIL  ") + check.name +
-            std::string(width - check.name.size() + 2, ' ') + check.detail + "\n";
-    if (!check.ok && !check.advice.empty()) {
+    const std::string_view word = verdict(check);
+    text += std::string(word == "ok" ? "ok    " : word == "warning" ? "warn  " : "FAIL  ");
+    text += check.name + std::string(width - check.name.size() + 2, ' ') + check.detail + "\n";
+    if (!check.advice.empty()) {
       text += std::string(width + 8, ' ') + "→ " + check.advice + "\n";
     }
   }
@@ -158,7 +157,7 @@ std::string doctor_json(const std::vector<DoctorCheck>& checks) {
   for (const DoctorCheck& check : checks) {
     json += &check == checks.data() ? "{\"name\":" : ",{\"name\":";
     wire::append_json_string(json, check.name);
-    json += check.ok ? ",\"ok\":true,\"detail\":" : ",\"ok\":false,\"detail\":";
+    json += std::string(",\"verdict\":\"") + verdict(check) + "\",\"detail\":";
     wire::append_json_string(json, check.detail);
     json += ",\"advice\":";
     wire::append_json_string(json, check.advice);

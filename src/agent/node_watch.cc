@@ -8,6 +8,7 @@
 
 #include "agent/event_loop.h"
 #include "agent/guard.h"
+#include "agent/host/doctor.h"
 #include "agent/host/facts.h"
 #include "bmgpu/v1/agent.pb.h"
 #include "wire/log.h"
@@ -23,7 +24,6 @@ constexpr milliseconds kEngineSilenceMax{5000};
 constexpr milliseconds kCanaryLimit{20'000};
 constexpr milliseconds kDriverPatience{3000};
 constexpr milliseconds kRefreshLimit{2000};
-constexpr std::int64_t kDiskFreeMinMib = 1024;
 constexpr std::int64_t kMemoryReserveMib = 512;
 constexpr std::size_t kScratchSizesMax = 4;
 
@@ -331,7 +331,7 @@ void NodeWatch::look_at_gates() {
            ready ? (view.simulated ? "simulated, " : "") + view.driver_version
                  : std::string(driver_word(view.driver)) + ": " + view.detail);
   const Result<DiskFacts> disk = read_disk_facts(config_.state_dir);
-  const bool space = disk && disk->free_mib >= kDiskFreeMinMib;
+  const bool space = disk && disk->free_mib >= kDiskFreeMibMin;
   set_gate("disk", space,
            !disk   ? disk.error().message
            : space ? "at least 1 GiB free"

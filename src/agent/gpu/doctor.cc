@@ -134,7 +134,9 @@ std::vector<DoctorCheck> doctor_gpus(const GpuView& view, const GpuDoctorOptions
     checks.push_back(check_gpu(gpu));
   }
   checks.push_back(check_devices(view, options));
-  checks.push_back(check_cdi(view, options));
+  if (!options.cdi_kind.empty()) {
+    checks.push_back(check_cdi(view, options));
+  }
   return checks;
 }
 

@@ -11,7 +11,7 @@ namespace bmgpu::agent {
 
 struct GpuDoctorOptions {
   std::string cdi_dir;
-  std::string cdi_kind;
+  std::string cdi_kind;    // empty: not known before the node has joined, and not looked for
   std::string device_dir;  // of simulated GPUs; empty for real ones
 };
 

@@ -5,7 +5,7 @@
 namespace bmgpu::agent {
 namespace {
 
-constexpr std::int64_t kScratchMibMin = 10 * 1024;
+constexpr std::int64_t kScratchMibWanted = 10 * 1024;
 
 const char* cgroup_word(CgroupVersion version) {
   switch (version) {
@@ -24,18 +24,22 @@ DoctorCheck check_scratch(const std::string& dir) {
   if (!disk) {
     return {"scratch space", false, disk.error().message, "create the folder or name another one"};
   }
-  const bool enough = disk->free_mib >= kScratchMibMin;
-  return {"scratch space", enough,
+  const bool some = disk->free_mib >= kDiskFreeMibMin;
+  const bool enough = disk->free_mib >= kScratchMibWanted;
+  return {"scratch space", some,
           std::to_string(disk->free_mib) + " MiB free of " + std::to_string(disk->total_mib) +
               " MiB in " + dir + " (" + disk->filesystem + ")",
-          enough ? "" : "free at least 10 GiB, or jobs get almost no scratch space"};
+          enough ? ""
+          : some ? "free at least 10 GiB, or jobs get almost no scratch space"
+                 : "free at least 1 GiB, or the node is not offered"};
 }
 
 DoctorCheck check_clock() {
   const ClockFacts clock = read_clock_facts();
   if (!clock.synchronized) {
-    return {"clock", false, "the kernel does not know whether its wall clock is right",
-            "run chrony or systemd-timesyncd; the market refuses a node whose clock is off"};
+    return {"clock", true, "the kernel does not know whether its wall clock is right",
+            "run chrony or systemd-timesyncd: nothing keeps this clock right, and once it is more "
+            "than 30 s off the market's the node is not offered"};
   }
   return {"clock", true,
           "synchronised" + (clock.max_error_us

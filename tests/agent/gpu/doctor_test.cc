@@ -58,6 +58,16 @@ TEST(GpuDoctorTest, EveryProblemComesWithAdvice) {
   }
 }
 
+TEST(GpuDoctorTest, NoCdiFileIsLookedForBeforeItHasAName) {
+  const auto looks = [](const std::string& kind) {
+    const std::vector<DoctorCheck> checks = doctor_gpus(view_of_two(), {"/nonexistent", kind, ""});
+    return std::any_of(checks.begin(), checks.end(),
+                       [](const DoctorCheck& check) { return check.name == "cdi file"; });
+  };
+  EXPECT_FALSE(looks(""));
+  EXPECT_TRUE(looks("a/b"));
+}
+
 TEST(GpuDoctorTest, NoDriverSaysHowToGoOn) {
   GpuView view;
   view.driver = DriverState::NoLibrary;
