@@ -11,6 +11,7 @@
 #include "agent/guard.h"
 #include "agent/node_file.h"
 #include "agent/own_program.h"
+#include "agent/permission_page.h"
 #include "agent/process_lock.h"
 #include "bmgpu/v1/agent.pb.h"
 #include "bmgpu/v1/node_files.pb.h"
@@ -36,6 +37,11 @@ Error explain(const Error& error, const v1::JoinToken& token) {
       return {error.code, "the market refuses the token: " + error.message +
                               "; a join token works once and for at most 10 minutes: ask for a new "
                               "one (bmcli token create --role node-join --node " +
+                              token.node() + ")"};
+    case ErrorCode::AlreadyExists:
+      return {error.code, "the market refuses the name: " + error.message +
+                              "; ask for a token with another name, or have an operator remove the "
+                              "node that has it (bmcli nodes remove " +
                               token.node() + ")"};
     default:
       return error;
@@ -80,6 +86,25 @@ Result<void> end_attempts(const AgentConfig& config, wire::Log& log, Clock::time
     }
   }
   return {};
+}
+
+// Everything of the node on this machine but its identity; tenants' files above all.
+Result<void> remove_files(const AgentConfig& config, const v1::NodeFile& node) {
+  Result<std::unique_ptr<Runtime>> runtime = Runtime::create(runtime_options(config, node));
+  Result<void> removed = runtime ? (*runtime)->remove_all() : runtime.error();
+  if (removed) {
+    removed = remove_cdi(config.cdi.dir, cdi_kind_of(config, node));
+  }
+  if (removed) {
+    removed = remove_simulated_devices(device_dir(config));
+  }
+  for (const std::string& path : {guard_dir(config.state_dir), config.state_dir + "/attempts",
+                                  config.state_dir + "/blobs", config.state_dir + "/gpus.known"}) {
+    if (removed) {
+      removed = remove_tree(path);
+    }
+  }
+  return removed;
 }
 
 }  // namespace
@@ -138,9 +163,15 @@ Result<void> leave(const AgentConfig& config, wire::Log& log, std::chrono::milli
   if (!node) {
     return node.error();
   }
-  if (Result<void> stopped = ProcessLock::stop_holder(agent_lock_path(config.state_dir), limit);
-      !stopped) {
+  const std::string lock_path = agent_lock_path(config.state_dir);
+  if (Result<void> stopped = ProcessLock::stop_holder(lock_path, limit); !stopped) {
     return stopped;
+  }
+  // A service manager may start the agent again: it finds the folder taken.
+  const Result<ProcessLock> lock = ProcessLock::take(lock_path);
+  if (!lock) {
+    return Error{lock.error().code, "bm-agent was started again (" + lock.error().message +
+                                        "); stop its service first: systemctl stop bm-agent"};
   }
   if (Result<void> ended = end_attempts(config, log, deadline); !ended) {
     return ended;
@@ -148,20 +179,15 @@ Result<void> leave(const AgentConfig& config, wire::Log& log, std::chrono::milli
   if (Result<void> stopped = stop_guard(config.state_dir, limit); !stopped) {
     return stopped;
   }
-  Result<std::unique_ptr<Runtime>> runtime = Runtime::create(runtime_options(config, *node));
-  Result<void> removed = runtime ? (*runtime)->remove_all() : runtime.error();
-  if (!removed) {
-    log.warning("the container engine's files are left", {{"why", removed.error().message}});
+  if (Result<void> removed = remove_files(config, *node); !removed) {
+    return Error{removed.error().code,
+                 removed.error().message + "; remove it or its user, then run leave again"};
   }
-  removed = remove_cdi(config.cdi.dir, cdi_kind_of(config, *node));
-  if (removed) {
-    removed = remove_simulated_devices(device_dir(config));
-  }
-  if (!removed) {
-    log.warning("device files are left", {{"why", removed.error().message}});
-  }
-  if (unlink(node_file_path(config.state_dir).c_str()) != 0) {
-    return errno_error("remove " + node_file_path(config.state_dir), errno);
+  // The identity goes last: as long as it is there, leave can be repeated.
+  for (const std::string& file : {node_file_path(config.state_dir), lock_path}) {
+    if (unlink(file.c_str()) != 0 && errno != ENOENT) {
+      return errno_error("remove " + file, errno);
+    }
   }
   return {};
 }

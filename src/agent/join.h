@@ -24,8 +24,9 @@ namespace bmgpu::agent {
 Result<v1::NodeFile> join(const AgentConfig& config, std::string_view token);
 
 // Ends this node: the agent, its jobs, the guard, the container engine's service and everything of
-// it on this machine but the job's cached files and the configuration; node.json last, so that a
-// leave that failed half-way can be repeated. bmd sees the node as lost. Not joined: NotFound.
+// it on this machine but the configuration and the empty state folder; node.json last, so that a
+// leave that failed half-way can be repeated. bmd sees the node as lost and keeps its name until an
+// operator removes it (bmcli nodes remove). Not joined: NotFound.
 Result<void> leave(const AgentConfig& config, wire::Log& log, std::chrono::milliseconds limit);
 
 }  // namespace bmgpu::agent

@@ -54,6 +54,7 @@ AgentProcess::~AgentProcess() {
     EXPECT_EQ(stop(), 0);
   }
   EXPECT_EQ(run({"leave"}), 0) << said();
+  EXPECT_TRUE(std::filesystem::is_empty(state_dir()));
   EXPECT_EQ(commands(), std::vector<std::string>{});
   EXPECT_EQ(read_file("/proc/self/mounts")->find(dir_.path()), std::string::npos);
   if (testing::Test::HasFailure()) {
@@ -86,11 +87,13 @@ std::string AgentProcess::said() const {
   return said ? *said : "";
 }
 
-std::vector<std::string> AgentProcess::podman() const {
+std::vector<std::string> AgentProcess::podman() const { return podman_command(facts()); }
+
+v1::RuntimeFacts AgentProcess::facts() const {
   v1::RuntimeFacts facts;
   EXPECT_TRUE(
       wire::decode(wire::Encoding::Json, *read_file(state_dir() + "/runtime.json"), facts).ok());
-  return podman_command(facts);
+  return facts;
 }
 
 std::string AgentProcess::label_of_market() const {

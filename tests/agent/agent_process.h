@@ -26,6 +26,7 @@ class AgentProcess {
   std::string said() const;
   // podman with this node's storage, and what the probe of the engine found.
   std::vector<std::string> podman() const;
+  v1::RuntimeFacts facts() const;
   std::string label_of_market() const;
   std::string label_of_node() const;
 

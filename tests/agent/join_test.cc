@@ -53,6 +53,17 @@ TEST_F(JoinTest, ATokenIsForOneName) {
   EXPECT_TRUE(join_as("a", wire::encode_join_token(token)).ok());
 }
 
+TEST_F(JoinTest, ANameThatIsTakenSaysWhatToDo) {
+  const std::string first = market_.join_token("gpu7");
+  const std::string second = market_.join_token("gpu7");
+  ASSERT_TRUE(join_as("a", first).ok());
+  const Result<v1::NodeFile> taken = join_as("b", second);
+  EXPECT_NE(why(taken).find("a node named gpu7 has joined already"), std::string::npos)
+      << why(taken);
+  EXPECT_NE(why(taken).find("bmcli nodes remove gpu7"), std::string::npos) << why(taken);
+  EXPECT_FALSE(joined("b"));
+}
+
 TEST_F(JoinTest, AnExpiredTokenSaysWhatToDo) {
   const std::string token = market_.join_token("gpu7", 1);
   std::string last;

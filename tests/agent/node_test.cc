@@ -254,6 +254,33 @@ TEST_F(NodeTest, TheGuardOutlivesItsAgentAndHoldsThePermission) {
   EXPECT_EQ(page.read(read_boot_id())->guard_pid, before->guard_pid);
 }
 
+TEST_F(NodeTest, AfterLeavingNothingIsLeftAndTheMachineCanJoinAgain) {
+  const auto cdi_files = [this] {
+    int ours = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/var/run/cdi")) {
+      const Result<std::string> text = read_file(entry.path().string());
+      ours += text && text->find(node_.state_dir()) != std::string::npos ? 1 : 0;
+    }
+    return ours;
+  };
+  EXPECT_EQ(cdi_files(), 1);
+  const v1::RuntimeFacts facts = node_.facts();
+  EXPECT_TRUE(std::filesystem::exists(facts.run_dir()));
+  const v1::Order order = market_.place(AgentProcess::shell("sleep 1000"), 1, kHourMs);
+  ASSERT_TRUE(market_.wait_for(order.id(), v1::ORDER_STATE_RUNNING));
+  // With the agent running: leave ends it, and the job.
+  EXPECT_EQ(node_.run({"leave"}), 0) << node_.said();
+  EXPECT_EQ(node_.stop(), 0);
+  EXPECT_TRUE(std::filesystem::is_empty(node_.state_dir()));
+  EXPECT_FALSE(std::filesystem::exists(facts.run_dir()));
+  EXPECT_EQ(cdi_files(), 0);
+  EXPECT_EQ(node_.run({"leave"}), 1);  // nothing to leave any more
+  const TempDir temp;
+  ASSERT_TRUE(write_file(temp.file("token"), market_.join_token("gpu8")).ok());
+  EXPECT_EQ(node_.run({"join", "--token-file", temp.file("token")}), 0) << node_.said();
+  EXPECT_NE(node_.said().find("as gpu8"), std::string::npos);
+}
+
 TEST_F(NodeTest, DoctorFindsNothingWrongAndNamesWhatIs) {
   EXPECT_EQ(node_.run({"doctor"}), 0);
   EXPECT_EQ(node_.stop(), 0);
