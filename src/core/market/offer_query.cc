@@ -158,7 +158,12 @@ class Parser {
            std::string_view(" \t=!<>\"").find(text_[end]) == std::string_view::npos) {
       ++end;
     }
-    return no_such_field(name_at, text_.substr(name_at, end - name_at));
+    const std::string_view name = text_.substr(name_at, end - name_at);
+    at_ = end;
+    skip_blanks();
+    const bool compared =
+        at_ < text_.size() && std::string_view("=!<>").find(text_[at_]) != std::string_view::npos;
+    return compared ? no_such_field(name_at, name) : bare_word(name_at, name);
   }
 
   std::optional<QueryOperator> take_operator() {

@@ -241,12 +241,23 @@ Error bad_query(std::size_t position, const std::string& what) {
                "query, position " + std::to_string(position + 1) + ": " + what};
 }
 
-Error no_such_field(std::size_t position, std::string_view name) {
-  std::vector<std::string> known;
-  std::string list;
+namespace {
+
+std::vector<std::string> field_names() {
+  std::vector<std::string> names;
   for (const FieldRule& rule : kFields) {
-    known.emplace_back(rule.name);
-    list += (list.empty() ? "" : ", ") + known.back();
+    names.emplace_back(rule.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Error no_such_field(std::size_t position, std::string_view name) {
+  const std::vector<std::string> known = field_names();
+  std::string list;
+  for (const std::string& field : known) {
+    list += (list.empty() ? "" : ", ") + field;
   }
   if (name.empty()) {
     return bad_query(position, "a term like gpus>=2 is expected; fields are " + list);
@@ -255,6 +266,15 @@ Error no_such_field(std::size_t position, std::string_view name) {
   const std::string hint = close.empty() ? "" : ", did you mean '" + close + "'?";
   return bad_query(position,
                    "unknown field '" + shown(name) + "'" + hint + " (fields: " + list + ")");
+}
+
+Error bare_word(std::size_t position, std::string_view word) {
+  const bool joins = word.empty() || word == "and" || word == "or";
+  if (joins || !nearest(lower_case(word), field_names()).empty()) {
+    return no_such_field(position, word);
+  }
+  return bad_query(position, "'" + shown(word) +
+                                 "' is no term; for a GPU of that name write gpu=" + shown(word));
 }
 
 std::string_view form_word(Form form) {

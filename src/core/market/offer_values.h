@@ -43,6 +43,8 @@ std::string print_value(const QueryTerm& term);
 // "at position 5: what". Positions count bytes from 1.
 Error bad_query(std::size_t position, const std::string& what);
 Error no_such_field(std::size_t position, std::string_view name);
+// A word without comparison. If it is like no field, it may be the name of a GPU.
+Error bare_word(std::size_t position, std::string_view word);
 
 std::string_view form_word(Form form);        // pcie, sxm, unknown
 std::string_view driver_word(Driver driver);  // real, simulated
