@@ -21,7 +21,8 @@ Json failure_json(const Failure& failure) {
   return Json::object()
       .set("code", failure.code)
       .set("message", failure.message)
-      .set("hint", failure.hint.empty() ? Json() : Json(failure.hint));
+      .set("hint", failure.hint.empty() ? Json() : Json(failure.hint))
+      .set("detail", failure.detail.empty() ? Json() : Json(failure.detail));
 }
 
 void print_failure(Environment& environment, const Failure& failure, Colours colours) {

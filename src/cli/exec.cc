@@ -83,12 +83,15 @@ class InputPump {
   std::thread thread_;
 };
 
-Answer finished(Context& context, int code, Json document) {
+Answer finished(Context& context, const ExecExit& exit, Json document) {
   Answer answer("", std::move(document));
-  answer.document.set("exit_code", code);
-  if (code != 0) {
+  answer.document.set("exit_code", exit.code);
+  if (!exit.not_started.empty()) {
+    answer.failure = Failure{ExitCode::JobFailed, "command_failed", exit.not_started,
+                             "look what is there: bmcli exec ID -- ls /usr/bin", exit.engine_text};
+  } else if (exit.code != 0) {
     answer.failure = Failure{ExitCode::JobFailed, "command_failed",
-                             "the command ended with exit code " + std::to_string(code), ""};
+                             "the command ended with exit code " + std::to_string(exit.code), ""};
   }
   if (answer.failure && !context.json() && context.environment().in_terminal) {
     context.note("");
@@ -122,9 +125,9 @@ Answer relay(Context& context, ExecSocket& socket) {
     } else if (const auto* exit = std::get_if<ExecExit>(&item)) {
       Json document = Json::object();
       document.set("stdout", out).set("stderr", err);
-      return finished(context, exit->code, std::move(document));
+      return finished(context, *exit, std::move(document));
     } else if (const auto* failed = std::get_if<ExecFailed>(&item)) {
-      return failed->error;
+      return failure_of(*failed);
     }
   }
 }

@@ -8,6 +8,7 @@
 #include "bmgpu/v1/market.pb.h"
 #include "cli/context.h"
 #include "cli/format.h"
+#include "wire/errors.h"
 
 namespace bmgpu::cli {
 namespace {
@@ -52,16 +53,26 @@ struct ExecSocket::Shared {
         push(ExecOutput{ExecOutput::Stream::Stderr, std::move(*frame.mutable_stderr())});
         break;
       case v1::ExecServerFrame::kExitCode:
-        push(ExecExit{frame.exit_code()});
+        push(ExecExit{frame.exit_code(), frame.not_started(), frame.engine_text()});
         break;
       case v1::ExecServerFrame::kError:
-        push(ExecFailed{{ErrorCode::Refused, frame.error()}});
+        push(ExecFailed{
+            {frame.error_code().empty() ? ErrorCode::Refused
+                                        : wire::error_code_of_connect(frame.error_code()),
+             frame.error()},
+            frame.engine_text()});
         break;
       case v1::ExecServerFrame::KIND_NOT_SET:
         break;  // a newer market says more than we know
     }
   }
 };
+
+Failure failure_of(const ExecFailed& failed) {
+  Failure failure = failure_of(failed.error);
+  failure.detail = failed.engine_text;
+  return failure;
+}
 
 ExecSocket::ExecSocket(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
 
@@ -79,8 +90,11 @@ Result<std::unique_ptr<ExecSocket>> ExecSocket::open(Context& context, const v1:
     return called.error();
   }
   if (order.state() != v1::ORDER_STATE_RUNNING) {
+    const std::string next = order.state() < v1::ORDER_STATE_RUNNING
+                                 ? "bmcli wait " + order.id() + " --for running waits for it"
+                                 : "bmcli logs " + order.id() + " shows what it wrote";
     return Error{ErrorCode::Refused,
-                 order.id() + " is not running (" + state_cell(order).text + ")"};
+                 order.id() + " is not running (" + state_cell(order).text + "); " + next};
   }
   const Result<wire::Endpoint> endpoint = context.endpoint();
   if (!endpoint) {

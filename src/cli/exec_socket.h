@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/result.h"
+#include "cli/failure.h"
 #include "cli/terminal.h"
 
 namespace bmgpu::v1 {
@@ -24,11 +25,16 @@ struct ExecOutput {
 };
 struct ExecExit {
   int code = 0;
+  std::string not_started = {};  // why there never was such a process
+  std::string engine_text = {};  // the container engine's own words for that
 };
 struct ExecFailed {  // it could not be run, or the connection is gone
   Error error;
+  std::string engine_text = {};
 };
 using ExecItem = std::variant<ExecOutput, ExecExit, ExecFailed>;
+
+Failure failure_of(const ExecFailed& failed);
 
 // next() is for one thread; the other methods are for any.
 class ExecSocket {

@@ -20,9 +20,10 @@ enum class ExitCode {
 
 struct Failure {
   ExitCode exit_code = ExitCode::Refused;
-  std::string code;     // "not_found"; a closed list
-  std::string message;  // one sentence
-  std::string hint;     // what to do next; may be empty
+  std::string code;         // "not_found"; a closed list
+  std::string message;      // one sentence
+  std::string hint;         // what to do next; may be empty
+  std::string detail = {};  // the words of a program behind the market, for --json; may be empty
 };
 
 Failure failure_of(const Error& error, std::string hint = {});

@@ -71,6 +71,30 @@ TEST_F(ExecTest, GivesOutputAndExitCodeAsOneDocument) {
   EXPECT_TRUE(sent[1].stdin_closed());
 }
 
+TEST_F(ExecTest, AMissingProgramIsSaidInOurWords) {
+  v1::ExecServerFrame frame = exit_code(127);
+  frame.set_not_started("no such program in the container: nope");
+  frame.set_engine_text("Error: runc: exec failed\n");
+  answer({frame});
+  const Ran text = bmcli.run({"exec", "order-1", "--", "nope"});
+  EXPECT_EQ(text.code, 6);
+  EXPECT_THAT(text.err, HasSubstr("bmcli: no such program in the container: nope\n"));
+  EXPECT_EQ(text.err.find("runc"), std::string::npos);
+  const Ran json = bmcli.run({"exec", "order-1", "--json", "--", "nope"});
+  ASSERT_TRUE(one_document(json.out)) << json.out;
+  EXPECT_THAT(json.out, HasSubstr("\"exit_code\":127"));
+  EXPECT_THAT(json.out, HasSubstr("\"code\":\"command_failed\""));
+  EXPECT_THAT(json.out, HasSubstr("\"detail\":\"Error: runc: exec failed"));
+}
+
+TEST_F(ExecTest, AFailureSaysItsKind) {
+  v1::ExecServerFrame frame;
+  frame.set_error("there is no /x in the job");
+  frame.set_error_code("not_found");
+  answer({frame});
+  EXPECT_EQ(bmcli.run({"exec", "order-1", "ls"}).code, 3);
+}
+
 TEST_F(ExecTest, SucceedsWithExitCodeZero) {
   answer({exit_code(0)});
   EXPECT_EQ(bmcli.run({"exec", "order-1", "true", "--json"}).code, 0);
