@@ -35,6 +35,7 @@ struct OperandSpec {
   bool required = true;
   bool repeats = false;                   // only the last one
   std::vector<std::string> choices = {};  // what the shell offers; the command checks
+  Completes completes = Completes::Nothing;
 };
 
 struct ExampleSpec {

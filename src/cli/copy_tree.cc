@@ -36,8 +36,8 @@ class Packer {
       return pack_link(folder, name, entry);
     }
     const int no_follow = depth == 0 ? 0 : O_NOFOLLOW;
-    if (!S_ISDIR(facts.st_mode) && !S_ISREG(facts.st_mode)) {
-      count_.left_out.push_back(path);
+    if (std::string special = special_file(facts.st_mode); !special.empty()) {
+      count_.left_out.push_back({path, std::move(special)});
       return {};
     }
     const Descriptor opened(
@@ -60,6 +60,7 @@ class Packer {
     if (depth == kDepthMax) {
       return Error{ErrorCode::InvalidArgument, entry.path + " is nested more than 64 deep"};
     }
+    ++count_.folders;
     Result<void> done = writer_.header(entry);
     Result<std::vector<std::string>> names = read_folder(folder, entry.path);
     if (!names) {
@@ -143,13 +144,14 @@ class Unpacker final : public TreeTarget {
       parts->push_back(root_);
     }
     parts->front() = root_;
-    if (entry.kind == TarEntry::Kind::Other || !link_is_safe(entry, *parts)) {
-      count_.left_out.push_back(entry.path);
+    if (std::string why = why_left_out(entry, *parts); !why.empty()) {
+      count_.left_out.push_back({entry.path, std::move(why)});
       return {};
     }
     const std::size_t folders = parts->size() - (entry.kind == TarEntry::Kind::Folder ? 0 : 1);
     Result<Descriptor> folder = ensure_folders(*parts, folders);
     if (!folder || entry.kind == TarEntry::Kind::Folder) {
+      count_.folders += folder ? 1 : 0;
       return folder ? Result<void>() : folder.error();
     }
     return make(folder->number(), parts->back(), entry);
@@ -171,6 +173,23 @@ class Unpacker final : public TreeTarget {
   const CopyCount& count() const override { return count_; }
 
  private:
+  static std::string why_left_out(const TarEntry& entry, const std::vector<std::string>& parts) {
+    switch (entry.kind) {
+      case TarEntry::Kind::Pipe:
+        return "a pipe";
+      case TarEntry::Kind::Device:
+        return "a device";
+      case TarEntry::Kind::Other:
+        return "neither file nor folder nor link";
+      case TarEntry::Kind::File:
+      case TarEntry::Kind::Folder:
+      case TarEntry::Kind::HardLink:
+      case TarEntry::Kind::Link:
+        break;
+    }
+    return link_is_safe(entry, parts) ? "" : "a link that leads out";
+  }
+
   static bool link_is_safe(const TarEntry& entry, const std::vector<std::string>& parts) {
     if (entry.kind != TarEntry::Kind::Link) {
       return true;
@@ -203,6 +222,9 @@ class Unpacker final : public TreeTarget {
     if (::unlinkat(folder, name.c_str(), 0) != 0 && errno != ENOENT) {
       return file_error("replace", name, errno);
     }
+    if (entry.kind == TarEntry::Kind::HardLink) {
+      return make_further_name(folder, name, entry);
+    }
     ++count_.files;
     if (entry.kind == TarEntry::Kind::Link) {
       const bool made = ::symlinkat(entry.link_target.c_str(), folder, name.c_str()) == 0;
@@ -212,6 +234,25 @@ class Unpacker final : public TreeTarget {
                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                                 entry.mode & 0777));
     return file_.open() ? Result<void>() : file_error("write", name, errno);
+  }
+
+  // A further name of a file that came before it in the archive.
+  Result<void> make_further_name(int folder, const std::string& name, const TarEntry& entry) {
+    std::optional<std::vector<std::string>> parts = safe_parts(entry.link_target);
+    if (!parts || parts->empty() || parts->size() > kDepthMax) {
+      count_.left_out.push_back({entry.path, "a link that leads out"});
+      return {};
+    }
+    parts->front() = root_;
+    const Result<Descriptor> there = ensure_folders(*parts, parts->size() - 1);
+    if (!there) {
+      return there.error();
+    }
+    if (::linkat(there->number(), parts->back().c_str(), folder, name.c_str(), 0) != 0) {
+      return file_error("make the further name", name, errno);
+    }
+    ++count_.files;
+    return {};
   }
 
   Descriptor into_;

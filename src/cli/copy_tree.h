@@ -7,14 +7,16 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/file.h"
 #include "cli/tar.h"
 
 namespace bmgpu::cli {
 
 struct CopyCount {
-  std::size_t files = 0;
+  std::size_t files = 0;  // links included
+  std::size_t folders = 0;
   std::int64_t bytes = 0;
-  std::vector<std::string> left_out;  // devices, sockets, links that lead out
+  std::vector<LeftOut> left_out;  // devices, pipes, sockets, links that lead out
 };
 
 // Packs the file or folder at `path` under the name `root`. Links within are packed as links.

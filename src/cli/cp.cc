@@ -1,3 +1,6 @@
+#include <sys/stat.h>
+
+#include <cerrno>
 #include <filesystem>
 
 #include "bmgpu/v1/market.pb.h"
@@ -5,6 +8,7 @@
 #include "cli/context.h"
 #include "cli/copy_tree.h"
 #include "cli/exec_socket.h"
+#include "cli/file.h"
 #include "cli/format.h"
 #include "cli/text.h"
 #include "wire/units.h"
@@ -70,11 +74,14 @@ v1::ExecStart archive_start(const std::string& id, v1::ArchiveDirection way,
 }
 
 Answer copied(Context& context, const CopyCount& count, const std::string& to) {
-  for (const std::string& path : count.left_out) {
-    context.note("left out (no file, or a link that leads out): " + printable(path));
+  Json left_out = Json::array();
+  for (const LeftOut& item : count.left_out) {
+    context.note("left out: " + printable(item.path) + " (" + printable(item.why) + ")");
+    left_out.push(Json::object().set("path", item.path).set("why", item.why));
   }
   Json document = Json::object();
-  document.set("files", count.files).set("bytes", count.bytes).set("left_out", count.left_out);
+  document.set("files", count.files).set("bytes", count.bytes);
+  document.set("left_out", std::move(left_out));
   return {"copied " + files_text(count.files) + ", " + wire::print_size_short(count.bytes) +
               ", to " + printable(to) + "\n",
           std::move(document)};
@@ -83,8 +90,12 @@ Answer copied(Context& context, const CopyCount& count, const std::string& to) {
 Answer upload(Context& context, const std::string& from, const Place& to) {
   std::error_code failed;
   const fs::path real = fs::canonical(from, failed);
-  if (failed) {
-    return mistake("cannot read " + from + ": " + failed.message());
+  struct stat facts {};
+  if (failed || ::stat(real.c_str(), &facts) != 0) {
+    return file_error("read", from, failed ? failed.value() : errno);
+  }
+  if (const std::string special = special_file(facts.st_mode); !special.empty()) {
+    return mistake(from + " is " + special + "; only files and folders can be copied");
   }
   const Result<Landing> there = landing(to.path, real.filename().string(), to.path.ends_with('/'));
   if (!there) {
@@ -105,7 +116,7 @@ Answer upload(Context& context, const std::string& from, const Place& to) {
   while (true) {
     const ExecItem item = (*socket)->next();
     if (const auto* refused = std::get_if<ExecFailed>(&item)) {
-      return refused->error;
+      return failure_of(*refused);
     }
     if (const auto* exit = std::get_if<ExecExit>(&item)) {
       if (ended_early || exit->code != 0) {
@@ -116,6 +127,17 @@ Answer upload(Context& context, const std::string& from, const Place& to) {
       return copied(context, *packed, to.id + ":" + to.path);
     }
   }
+}
+
+// An archive without anything is how the container engine copies sockets and some devices.
+Answer downloaded(Context& context, const Place& from, const CopyCount& count,
+                  const std::string& to) {
+  if (count.files > 0 || count.folders > 0) {
+    return copied(context, count, to);
+  }
+  const std::string what = count.left_out.empty() ? "a socket or a device" : count.left_out[0].why;
+  return Error{ErrorCode::Refused, from.id + ":" + from.path + " is " + what +
+                                       "; only files and folders can be copied"};
 }
 
 Answer download(Context& context, const Place& from, const std::string& to) {
@@ -145,10 +167,10 @@ Answer download(Context& context, const Place& from, const std::string& to) {
         return taken.error();
       }
     } else if (const auto* failed = std::get_if<ExecFailed>(&item)) {
-      return failed->error;
+      return failure_of(*failed);
     } else {
       const Result<void> whole = reader.finish();
-      return whole ? copied(context, (*target)->count(), to) : Answer(whole.error());
+      return whole ? downloaded(context, from, (*target)->count(), to) : Answer(whole.error());
     }
   }
 }
@@ -174,10 +196,12 @@ CommandSpec cp_command() {
       .summary = "Copy files and folders into a running job or out of it",
       .description =
           "TO with a final slash, and an existing local folder, get the copy under its own name;\n"
-          "any other TO is the copy's name. The folder in the job must exist. Links are copied as\n"
-          "links; those that lead out of what is copied, and devices, are left out and named.",
-      .operands = {{.name = "FROM", .help = "PATH, or ID:PATH in a job"},
-                   {.name = "TO", .help = "ID:PATH in a job, or PATH"}},
+          "any other TO is the copy's name. A folder in the job is never replaced by a file.\n"
+          "Links are copied as links; those that lead out of what is copied, pipes, sockets and\n"
+          "devices are left out and named.",
+      .operands =
+          {{.name = "FROM", .help = "PATH, or ID:PATH in a job", .completes = Completes::File},
+           {.name = "TO", .help = "ID:PATH in a job, or PATH", .completes = Completes::File}},
       .examples = {{"bmcli cp order-7:/workspace/best.ckpt .", "A file out of the job"},
                    {"bmcli cp data/ order-7:/workspace/", "A folder into it"}},
       .run = run_cp};

@@ -31,11 +31,45 @@ Descriptor::~Descriptor() {
 
 int Descriptor::release() { return std::exchange(number_, -1); }
 
+namespace {
+
+std::string_view advice(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+    case ENOTDIR:
+      return "; check the path";
+    case EACCES:
+    case EPERM:
+      return "; check its owner and mode (ls -ld), or choose another place";
+    case EISDIR:
+    case ENOTEMPTY:
+      return "; remove it or name another target";
+    case ENOSPC:
+    case EDQUOT:
+      return "; make room, or choose another place";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string special_file(mode_t mode) {
+  if (S_ISFIFO(mode)) {
+    return "a pipe";
+  }
+  if (S_ISSOCK(mode)) {
+    return "a socket";
+  }
+  return S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "";
+}
+
 Error file_error(std::string_view doing, std::string_view path, int error_number) {
   const ErrorCode code = error_number == ENOSPC || error_number == EIO ? ErrorCode::Refused
                                                                        : ErrorCode::InvalidArgument;
   return {code, "cannot " + std::string(doing) + " " + std::string(path) + ": " +
-                    std::generic_category().message(error_number)};
+                    std::generic_category().message(error_number) +
+                    std::string(advice(error_number))};
 }
 
 Result<std::string> read_all(int descriptor, std::size_t bytes_max, std::string_view name) {

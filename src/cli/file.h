@@ -29,7 +29,19 @@ class Descriptor {
   int number_ = -1;
 };
 
-// "cannot open x: No such file or directory", with the code that fits errno's value.
+// What a folder holds and a copy of it does not, with the reason: "a pipe".
+struct LeftOut {
+  std::string path;
+  std::string why;
+
+  bool operator==(const LeftOut&) const = default;
+};
+
+// "a pipe", "a socket", "a device"; "" for files, folders and links.
+std::string special_file(mode_t mode);
+
+// "cannot open x: No such file or directory; check the path", with the code that fits errno's
+// value.
 Error file_error(std::string_view doing, std::string_view path, int error_number);
 
 // A file of at most `bytes_max` bytes.

@@ -118,6 +118,49 @@ Block make_header(std::string_view path, char kind, const TarEntry& entry, std::
   return block;
 }
 
+char letter_of(TarEntry::Kind kind) {
+  switch (kind) {
+    case TarEntry::Kind::File:
+      return '0';
+    case TarEntry::Kind::HardLink:
+      return '1';
+    case TarEntry::Kind::Link:
+      return '2';
+    case TarEntry::Kind::Device:
+      return '3';
+    case TarEntry::Kind::Folder:
+      return '5';
+    case TarEntry::Kind::Pipe:
+      return '6';
+    case TarEntry::Kind::Other:
+      break;
+  }
+  check(false, "tar: this kind of entry is only read");
+  return 0;
+}
+
+TarEntry::Kind kind_of(char letter) {
+  switch (letter) {
+    case '\0':
+    case '0':
+    case '7':
+      return TarEntry::Kind::File;
+    case '1':
+      return TarEntry::Kind::HardLink;
+    case '2':
+      return TarEntry::Kind::Link;
+    case '3':
+    case '4':
+      return TarEntry::Kind::Device;
+    case '5':
+      return TarEntry::Kind::Folder;
+    case '6':
+      return TarEntry::Kind::Pipe;
+    default:
+      return TarEntry::Kind::Other;
+  }
+}
+
 std::int64_t padding_of(std::int64_t size) {
   constexpr auto kSigned = static_cast<std::int64_t>(kBlock);
   return (kSigned - size % kSigned) % kSigned;
@@ -142,10 +185,7 @@ Result<void> TarWriter::header(const TarEntry& entry) {
       return put;
     }
   }
-  const char kind = entry.kind == TarEntry::Kind::Folder ? '5'
-                    : entry.kind == TarEntry::Kind::Link ? '2'
-                                                         : '0';
-  const Block block = make_header(path, kind, entry, size);
+  const Block block = make_header(path, letter_of(entry.kind), entry, size);
   return sink_({block.data(), kBlock});
 }
 
@@ -236,10 +276,7 @@ Result<void> TarReader::take_header(std::string_view block) {
     entry.link_target = text_of(block, kLink);
   }
   entry.mode = static_cast<std::uint32_t>(mode & 07777);
-  entry.kind = kind == '5'                                  ? TarEntry::Kind::Folder
-               : kind == '2'                                ? TarEntry::Kind::Link
-               : kind == '0' || kind == '\0' || kind == '7' ? TarEntry::Kind::File
-                                                            : TarEntry::Kind::Other;
+  entry.kind = kind_of(kind);
   entry.size = entry.kind == TarEntry::Kind::File ? entry_size : 0;
   if (Result<void> begun = target_.begin(entry); !begun) {
     return begun;

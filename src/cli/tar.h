@@ -12,7 +12,7 @@
 namespace bmgpu::cli {
 
 struct TarEntry {
-  enum class Kind { File, Folder, Link, Other } kind = Kind::File;
+  enum class Kind { File, Folder, Link, HardLink, Pipe, Device, Other } kind = Kind::File;
   std::string path = {};
   std::string link_target = {};
   std::int64_t size = 0;  // of a file

@@ -58,8 +58,8 @@ Result<Workdir> scan_with_progress(Context& context, const std::string& folder) 
   });
   progress.show("");
   if (workdir) {
-    for (const std::string& path : workdir->left_out) {
-      context.note("left out, neither file nor folder nor link: " + printable(path));
+    for (const LeftOut& left_out : workdir->left_out) {
+      context.note("left out: " + printable(left_out.path) + " (" + left_out.why + ")");
     }
   }
   return workdir;

@@ -21,6 +21,8 @@ constexpr std::size_t kIgnoreBytesMax = 1024 * 1024;
 
 Error refused(std::string message) { return {ErrorCode::InvalidArgument, std::move(message)}; }
 
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
 // Walks by descriptors (openat, O_NOFOLLOW), so that a folder swapped for a link while we read
 // cannot lead us out.
 class Walk {
@@ -107,8 +109,8 @@ class Walk {
       }
       return enter(std::move(below), path, depth + 1);
     }
-    if (!S_ISREG(facts.st_mode) && !S_ISLNK(facts.st_mode)) {
-      found_.left_out.push_back(path);
+    if (std::string special = special_file(facts.st_mode); !special.empty()) {
+      found_.left_out.push_back({path, std::move(special)});
       return {};
     }
     if (Result<void> room = check_room(path); !room) {
@@ -120,6 +122,11 @@ class Walk {
   Result<void> check_room(const std::string& path) const {
     if (!wire::is_utf8(path)) {
       return refused("the name " + printable(path) + " is not valid UTF-8: rename it");
+    }
+    if (std::ranges::any_of(path, is_control)) {
+      return refused("the name " + printable(path) +
+                     " holds a control character: rename it, or leave it out with a .bmignore "
+                     "file (? stands for any character)");
     }
     if (path.size() > limits_.path_bytes_max) {
       return refused("the path " + printable(path.substr(0, 80)) + "… is longer than " +

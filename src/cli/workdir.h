@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/file.h"
 #include "wire/hash.h"
 
 namespace bmgpu::cli {
@@ -28,13 +29,14 @@ struct WorkdirFile {
 };
 
 struct Workdir {
-  std::string folder;                 // as given
-  std::vector<WorkdirFile> files;     // sorted by path
-  std::vector<std::string> left_out;  // sockets, pipes and devices, which have no content
+  std::string folder;              // as given
+  std::vector<WorkdirFile> files;  // sorted by path
+  std::vector<LeftOut> left_out;   // sockets, pipes and devices, which have no content
   std::int64_t bytes = 0;
 };
 
 // Reads the whole folder. What .gitignore and .bmignore leave out, and every .git, is not entered.
+// Names must be UTF-8 without control characters, as the market demands.
 // No symbolic link is followed: one that stays inside is kept as a link, one that leads out is an
 // error that names it. `on_bytes` is told of bytes read, for a progress bar.
 Result<Workdir> scan_workdir(const std::string& folder, const WorkdirLimits& limits,

@@ -85,7 +85,9 @@ TEST(CopyTreeTest, NothingIsWrittenOutside) {
       {{entry(Link, "r/l", "../../outside"), ""}, {entry(File, "r/l/kept", "", 3), "new"}});
   Result<CopyCount> count = unpack(through, into, "r");
   ASSERT_TRUE(count) << count.error().message;
-  EXPECT_THAT(count->left_out, ElementsAre("r/l"));
+  ASSERT_EQ(count->left_out.size(), 1u);
+  EXPECT_EQ(count->left_out[0].path, "r/l");
+  EXPECT_EQ(count->left_out[0].why, "a link that leads out");
   // A link that was there before.
   fs::create_directory_symlink("../../outside", folder.path("into/r/m"));
   EXPECT_FALSE(unpack(archive_of({{entry(File, "r/m/kept", "", 3), "new"}}), into, "r"));
@@ -98,14 +100,31 @@ TEST(CopyTreeTest, NothingIsWrittenOutside) {
   EXPECT_EQ(folder.read("outside/kept"), "old");
 }
 
+TEST(CopyTreeTest, AFurtherNameOfAFileIsMade) {
+  using enum TarEntry::Kind;
+  const TemporaryFolder into;
+  into.write("outside", "old");
+  Result<CopyCount> count = unpack(archive_of({{entry(Folder, "r"), ""},
+                                               {entry(File, "r/a", "", 3), "abc"},
+                                               {entry(HardLink, "r/b", "r/a"), ""},
+                                               {entry(HardLink, "r/c", "../outside"), ""}}),
+                                   into.path(), "again");
+  ASSERT_TRUE(count) << count.error().message;
+  EXPECT_EQ(into.read("again/b"), "abc");
+  EXPECT_EQ(count->files, 2u);
+  ASSERT_EQ(count->left_out.size(), 1u);
+  EXPECT_EQ(count->left_out[0].path, "r/c");
+  EXPECT_FALSE(unpack(archive_of({{entry(HardLink, "r/b", "r/none"), ""}}), into.path(), "x"));
+}
+
 // The archive end of a job: remembers what comes in, or sends an archive out.
 class CopyTest : public testing::Test {
  protected:
   CopyTest() {
     bmcli.market.on<v1::GetOrderRequest, v1::Order>(
-        "GetOrder", [](const v1::GetOrderRequest& request, v1::Order& order) {
+        "GetOrder", [this](const v1::GetOrderRequest& request, v1::Order& order) {
           order.set_id(request.id());
-          order.set_state(v1::ORDER_STATE_RUNNING);
+          order.set_state(state);
           return Result<void>();
         });
     bmcli.market.on_socket([this](const std::string& message) {
@@ -130,6 +149,7 @@ class CopyTest : public testing::Test {
     });
   }
   CommandLine bmcli;
+  v1::OrderState state = v1::ORDER_STATE_RUNNING;
   v1::ExecStart start;
   std::string received;
   std::string to_send;
@@ -160,6 +180,66 @@ TEST_F(CopyTest, DownloadsToANameOrIntoAFolder) {
   ASSERT_EQ(bmcli.run({"cp", "order-1:/workspace/out/", here.path("new")}).code, 0);
   EXPECT_EQ(here.read("new/a"), "abc");
   EXPECT_EQ(bmcli.run({"cp", "order-1:/x", here.path("none/there")}).code, 2);
+}
+
+TEST_F(CopyTest, NamesWhatItLeavesOutAndWhy) {
+  const TemporaryFolder from;
+  from.write("t/a", "x");
+  ASSERT_EQ(::mkfifo(from.path("t/pipe").c_str(), 0600), 0);
+  const Ran ran = bmcli.run({"cp", from.path("t"), "order-1:/workspace/"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.err, HasSubstr("left out: t/pipe (a pipe)"));
+  EXPECT_THAT(ran.out, HasSubstr("copied 1 file,"));
+  const Ran json = bmcli.run({"cp", from.path("t"), "order-1:/workspace/", "--json"});
+  ASSERT_TRUE(one_document(json.out)) << json.out;
+  EXPECT_THAT(json.out, HasSubstr("\"left_out\":[{\"path\":\"t/pipe\",\"why\":\"a pipe\"}]"));
+}
+
+TEST_F(CopyTest, ASourceThatIsNoFileOrFolderIsAnErrorBeforeAnythingIsAsked) {
+  const TemporaryFolder from;
+  ASSERT_EQ(::mkfifo(from.path("pipe").c_str(), 0600), 0);
+  const Ran pipe = bmcli.run({"cp", from.path("pipe"), "order-1:/workspace/"});
+  EXPECT_EQ(pipe.code, 2);
+  EXPECT_THAT(pipe.err, HasSubstr("/pipe is a pipe; only files and folders can be copied"));
+  EXPECT_THAT(bmcli.run({"cp", "/dev/null", "order-1:/x"}).err, HasSubstr("null is a device"));
+  EXPECT_TRUE(bmcli.market.calls().empty());
+}
+
+TEST_F(CopyTest, ASourceInTheJobThatIsNoFileOrFolderIsAnError) {
+  std::string archive = archive_of({{entry(TarEntry::Kind::Pipe, "pipe"), ""}});
+  to_send = archive;
+  const TemporaryFolder here;
+  const Ran ran = bmcli.run({"cp", "order-1:/workspace/pipe", here.path()});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("order-1:/workspace/pipe is a pipe"));
+  EXPECT_EQ(ran.out, "");
+  to_send = archive_of(
+      {{entry(TarEntry::Kind::Folder, "d"), ""}, {entry(TarEntry::Kind::Device, "d/null"), ""}});
+  const Ran within = bmcli.run({"cp", "order-1:/workspace/d", here.path()});
+  EXPECT_EQ(within.code, 0);
+  EXPECT_THAT(within.err, HasSubstr("left out: d/null (a device)"));
+}
+
+TEST_F(CopyTest, SaysWhatToDoNext) {
+  const TemporaryFolder here;
+  const Ran missing = bmcli.run({"cp", here.path("none"), "order-1:/x"});
+  EXPECT_THAT(missing.err, HasSubstr("none: No such file or directory"));
+  EXPECT_THAT(missing.err, HasSubstr("check the path"));
+  here.write("folder/file", "x");
+  to_send = archive_of({{entry(TarEntry::Kind::File, "folder", "", 3), "abc"}});
+  const Ran folder = bmcli.run({"cp", "order-1:/workspace/folder", here.path()});
+  EXPECT_EQ(folder.code, 2);
+  EXPECT_THAT(folder.err, HasSubstr("folder: Is a directory; remove it or name another target"));
+  const Ran no_folder = bmcli.run({"cp", "order-1:/a", here.path("none/b")});
+  EXPECT_THAT(no_folder.err, HasSubstr("none: No such file or directory; check the path"));
+  EXPECT_THAT(bmcli.run({"cp", "a", "b"}).err, HasSubstr("as ID:PATH"));
+  state = v1::ORDER_STATE_WAITING;
+  const Ran waiting = bmcli.run({"cp", here.path("folder"), "order-1:/x"});
+  EXPECT_EQ(waiting.code, 1);
+  EXPECT_THAT(waiting.err, HasSubstr("bmcli wait order-1 --for running"));
+  state = v1::ORDER_STATE_ENDED;
+  EXPECT_THAT(bmcli.run({"cp", here.path("folder"), "order-1:/x"}).err,
+              HasSubstr("bmcli logs order-1"));
 }
 
 TEST_F(CopyTest, RefusesWhatIsNoCopy) {

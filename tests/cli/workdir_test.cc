@@ -97,7 +97,9 @@ TEST(WorkdirTest, SaysWhatHasNoContent) {
   ASSERT_EQ(::mkfifo(folder.path("pipe").c_str(), 0600), 0);
   Result<Workdir> workdir = scan(folder);
   EXPECT_THAT(paths(workdir), ElementsAre("a"));
-  EXPECT_THAT(workdir->left_out, ElementsAre("pipe"));
+  ASSERT_EQ(workdir->left_out.size(), 1u);
+  EXPECT_EQ(workdir->left_out[0].path, "pipe");
+  EXPECT_EQ(workdir->left_out[0].why, "a pipe");
 }
 
 TEST(WorkdirTest, HoldsItsLimits) {
@@ -115,6 +117,23 @@ TEST(WorkdirTest, RefusesNamesThatAreNoText) {
   const TemporaryFolder folder;
   folder.write("bad\xff", "x");
   EXPECT_THAT(paths(scan(folder)), ElementsAre(HasSubstr("bad\\xff is not valid UTF-8")));
+}
+
+// The market refuses them too, but only once everything is uploaded.
+TEST(WorkdirTest, RefusesNamesThatTheMarketRefuses) {
+  for (const char* name : {"a\nb", "tab\t", "esc\x1b[2J", "del\x7f"}) {
+    const TemporaryFolder folder;
+    folder.write(std::string("sub/") + name, "x");
+    EXPECT_THAT(paths(scan(folder)), ElementsAre(HasSubstr("control character"))) << name;
+    folder.write(".bmignore", "/sub/\n");
+    EXPECT_THAT(paths(scan(folder)), ElementsAre(".bmignore"));
+  }
+  const TemporaryFolder folder;
+  folder.write("in\nfolder/a", "x");
+  EXPECT_THAT(paths(scan(folder)), ElementsAre(HasSubstr("in\\x0afolder")));
+  const TemporaryFolder fine;
+  fine.write("blank and \xe6\xbc\xa2'$;.txt", "x");
+  EXPECT_THAT(paths(scan(fine)), ElementsAre("blank and \xe6\xbc\xa2'$;.txt"));
 }
 
 TEST(WorkdirTest, SaysWhatIsNoFolder) {
