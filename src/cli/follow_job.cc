@@ -6,6 +6,7 @@
 #include "cli/context.h"
 #include "cli/feed.h"
 #include "cli/format.h"
+#include "cli/image_hint.h"
 #include "cli/log_print.h"
 #include "cli/message_json.h"
 #include "cli/terminal.h"
@@ -134,11 +135,11 @@ class JobFollower {
       return;
     }
     const bool never_leased = order_.lease().empty();
-    answer_->failure =
-        never_leased
-            ? Failure{ExitCode::Refused, "order_ended", order_.id() + ": " + end_text(order_), ""}
-            : Failure{ExitCode::JobFailed, "job_failed",
-                      order_.id() + " did not succeed: " + end_text(order_), ""};
+    answer_->failure = never_leased ? Failure{ExitCode::Refused, "order_ended",
+                                              order_.id() + ": " + end_text(order_), ""}
+                                    : Failure{ExitCode::JobFailed, "job_failed",
+                                              order_.id() + " did not succeed: " + end_text(order_),
+                                              image_hint(context_, order_)};
   }
 
   void say_end() {

@@ -14,6 +14,9 @@ namespace bmgpu::cli {
 
 // GPUs, node, price, total, end, cap, and what is not billed. `max_price_micros` 0 = no limit
 // asked.
+// "  name         value": value printable. REQUIRES: the name has at most 12 letters.
+std::string text_row(const std::string& name, const std::string& value);
+
 std::string quote_text(const v1::Quote& quote, std::int64_t max_price_micros);
 
 // Each factor of the first GPU's first slot and the price per GPU-hour after it.

@@ -7,6 +7,7 @@
 #include "cli/format.h"
 #include "cli/job_plan.h"
 #include "cli/message_json.h"
+#include "cli/order_text.h"
 #include "cli/quote_text.h"
 #include "cli/terminal.h"
 #include "cli/text.h"
@@ -114,7 +115,7 @@ class RunCommand {
     return context_.call("Explain", request, given_quote_);
   }
 
-  std::string summary() const {
+  std::string price_text() const {
     std::string text;
     if (quote_) {
       text = quote_text(*quote_, plan_.resources.max_price_micros);
@@ -127,6 +128,11 @@ class RunCommand {
       text = "It cannot start now: " + printable(why_it_waits_) +
              "\nThe order waits and starts at the price of that moment.\n";
     }
+    return text;
+  }
+
+  std::string summary() const {
+    std::string text = price_text();
     text += "  image        " + printable(plan_.image) + "\n";
     text += "  command      " + shown_command() + "\n";
     if (workdir_) {
@@ -146,7 +152,8 @@ class RunCommand {
   }
 
   Answer dry_run() {
-    Answer answer(summary() + "Nothing was placed.\n", Json::object());
+    Answer answer(price_text() + "The order:\n" + order_text(request_) + "Nothing was placed.\n",
+                  Json::object());
     answer.document.set("order", to_json(request_));
     answer.document.set("quote", quote_ ? to_json(*quote_) : Json());
     return answer;

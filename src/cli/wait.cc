@@ -5,6 +5,7 @@
 #include "cli/context.h"
 #include "cli/feed.h"
 #include "cli/format.h"
+#include "cli/image_hint.h"
 #include "cli/message_json.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
@@ -14,7 +15,7 @@ namespace {
 
 enum class Goal { Running, Ended };
 
-Answer answer_of(const v1::Order& order, Goal goal) {
+Answer answer_of(Context& context, const v1::Order& order, Goal goal) {
   Answer answer;
   answer.document.set("order", to_json(order));
   const std::string id = order.id();
@@ -25,10 +26,11 @@ Answer answer_of(const v1::Order& order, Goal goal) {
   answer.text = id + " has ended: " + end_text(order) + "; charged " +
                 money_text(order.charge_micros(), order.currency()) + "\n";
   if (goal == Goal::Running && order.billed_from_unix_ms() == 0) {
-    answer.failure = Failure{ExitCode::JobFailed, "job_failed", id + " ended before it ran", ""};
+    answer.failure = Failure{ExitCode::JobFailed, "job_failed", id + " ended before it ran",
+                             image_hint(context, order)};
   } else if (goal == Goal::Ended && !succeeded(order)) {
-    answer.failure =
-        Failure{ExitCode::JobFailed, "job_failed", id + " failed: " + end_text(order), ""};
+    answer.failure = Failure{ExitCode::JobFailed, "job_failed", id + " failed: " + end_text(order),
+                             image_hint(context, order)};
   }
   return answer;
 }
@@ -74,7 +76,7 @@ Answer run_wait(Context& context, const Arguments& arguments) {
       status.show(order->id() + ": " + state_cell(*order).text);
       if (reached(*order, goal)) {
         status.clear();
-        return answer_of(*order, goal);
+        return answer_of(context, *order, goal);
       }
     } else if (const auto* lost = std::get_if<ConnectionLost>(&*item)) {
       status.show("connection lost (" + lost->why + "); trying again");

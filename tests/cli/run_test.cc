@@ -105,6 +105,7 @@ class RunTest : public testing::Test {
   std::int64_t quote_lifetime_ms = 60'000;
   std::int64_t price_rise = 0;
   v1::PlaceOrderRequest placed;
+  std::vector<std::string> aliases = {"busybox", "pytorch:1.9", "pytorch:2.0"};
   v1::Order end = ended(v1::END_REASON_JOB_EXITED, 0);
 };
 
@@ -203,6 +204,61 @@ TEST_F(RunTest, DryRunPlacesNothing) {
   EXPECT_THAT(ran.out, HasSubstr("\"command\":[\"python\",\"train.py\"]"));
   EXPECT_THAT(bmcli.run(with(kLine, {"--dry-run"})).out, HasSubstr("Nothing was placed"));
   EXPECT_TRUE(nothing_placed());
+}
+
+TEST_F(RunTest, DryRunShowsAllThatWouldBeSent) {
+  bmcli.folder().write("w/train.py", "print(1)");
+  std::filesystem::create_symlink("train.py", bmcli.folder().path("w/link"));
+  const std::string long_word(300, 'x');
+  const std::vector<std::string> options = {"--dry-run", "--gpu",
+                                            "A100",      "--min-mem",
+                                            "40G",       "--cpus",
+                                            "2.5",       "--memory",
+                                            "64G",       "-e",
+                                            "A=b c",     "-e",
+                                            "B=\x1b[2J", "--scratch",
+                                            "100G",      "--max-price",
+                                            "1.2",       "--network",
+                                            "none",      "--restart",
+                                            "never",     "--name",
+                                            "train-1",   "--no-wait",
+                                            "--workdir", bmcli.folder().path("w")};
+  std::vector<std::string> line = {"run", "-g", "2", "--duration", "2h", "--image", "pytorch:2.0"};
+  line = with(with(line, options), {"--", "python", long_word});
+  const Ran ran = bmcli.run(line);
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  for (const char* shown :
+       {"pytorch:2.0", "train-1", "A=b c", "B=\\x1b[2J", "A100", "40.0 GiB", "2.5", "64.0 GiB",
+        "100.0 GiB", "1.20 USD", "network      none", "restart      never", "never waits",
+        "train.py", "link → train.py", "2h"}) {
+    EXPECT_THAT(ran.out, HasSubstr(shown));
+  }
+  EXPECT_THAT(ran.out, HasSubstr(long_word));
+  EXPECT_TRUE(nothing_placed());
+  EXPECT_TRUE(bmcli.market.uploads().empty());
+}
+
+TEST_F(RunTest, AnImageThatCannotBeHadNamesTheAliasesNearestFirst) {
+  bmcli.market.on<v1::GetInfoRequest, v1::GetInfoResponse>(
+      "GetInfo", [this](const v1::GetInfoRequest&, v1::GetInfoResponse& info) {
+        for (const std::string& alias : aliases) {
+          (*info.mutable_image_aliases())[alias] = "localhost/x:1";
+        }
+        return Result<void>();
+      });
+  end = ended(v1::END_REASON_START_FAILED, 0);
+  end.clear_exit_code();
+  end.set_image("pytorch:2");
+  end.set_end_detail("image docker.io/library/pytorch:2: manifest unknown");
+  const Ran ran = bmcli.run(kLine);
+  EXPECT_EQ(ran.code, 6);
+  EXPECT_THAT(ran.err, HasSubstr("this market's image aliases: pytorch:2.0, pytorch:1.9, busybox"));
+  EXPECT_THAT(bmcli.run(with(kLine, {"--json"})).out, HasSubstr("image aliases: pytorch:2.0"));
+  EXPECT_THAT(bmcli.run({"wait", "order-7"}).err, HasSubstr("image aliases: pytorch:2.0"));
+  aliases.clear();
+  EXPECT_THAT(bmcli.run(kLine).err, HasSubstr("this market has no image aliases"));
+  end.set_end_detail("no such program in the image: nope");
+  EXPECT_THAT(bmcli.run(kLine).err, Not(HasSubstr("image aliases")));
 }
 
 TEST_F(RunTest, AsksOnATerminalAndTakesNoForAnAnswer) {
