@@ -84,8 +84,11 @@ std::string bash_case(const Entry& entry) {
               (command.empty() ? "" : "mapfile -t COMPREPLY < <(" + command + "); ") +
               "return ;;\n";
   }
+  const bool files = std::ranges::any_of(entry.command->operands, [](const OperandSpec& operand) {
+    return operand.completes == Completes::File;
+  });
   return "    '" + entry.path + "')\n      case \"$before\" in\n" + values +
-         "      esac\n      words='" + joined(words) + "' ;;\n";
+         "      esac\n      words='" + joined(words) + "'" + (files ? "; files=yes" : "") + " ;;\n";
 }
 
 std::string bash_script(const CommandSpec& root) {
@@ -104,7 +107,13 @@ std::string bash_script(const CommandSpec& root) {
   return "# bash completion of bmcli: source <(bmcli completion bash)\n"
          "_bmcli() {\n"
          "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-         "  local command='' words='' i\n"
+         "  local command='' words='' files='' i\n"
+         "  # --name=VALUE comes as three words\n"
+         "  if [[ $word == = ]]; then\n"
+         "    word=''\n"
+         "  elif [[ $before == = ]]; then\n"
+         "    before=${COMP_WORDS[COMP_CWORD-2]}\n"
+         "  fi\n"
          "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
          "    case \"${COMP_WORDS[i]}\" in\n"
          "      --) return ;;\n" +
@@ -122,7 +131,8 @@ std::string bash_script(const CommandSpec& root) {
          "  case \"$command\" in\n" +
          cases +
          "  esac\n"
-         "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
+         "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\"\n"
+         "                           [[ -z $files ]] || compgen -f -- \"$word\")\n"
          "}\n"
          "complete -F _bmcli bmcli\n";
 }
@@ -183,6 +193,7 @@ std::string fish_script(const CommandSpec& root) {
     }
     for (const OperandSpec& operand : entry.command->operands) {
       script += operand.choices.empty() ? "" : line + " -a '" + joined(operand.choices) + "'\n";
+      script += operand.completes == Completes::File ? line + " -F\n" : "";
     }
   }
   for (const OptionSpec& option : global_options()) {
