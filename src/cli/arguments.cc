@@ -96,10 +96,13 @@ class ArgumentParser {
       }
     }
     const std::string near = did_you_mean(written, known);
-    const std::string help = "bmcli " + (parsed_.name().empty() ? "" : parsed_.name() + " ");
     const std::string separator = command().rest.empty() ? "" : "; put -- before " + command().rest;
-    return usage("unknown option " + printable(written) + near +
-                 (near.empty() ? "; see " + help + "--help" : "") + separator);
+    return usage("unknown option " + printable(written) + near + (near.empty() ? see_help() : "") +
+                 separator);
+  }
+
+  std::string see_help() const {
+    return "; see bmcli " + (parsed_.name().empty() ? "" : parsed_.name() + " ") + "--help";
   }
 
   Result<void> read_long(const std::string& word) {
@@ -165,7 +168,7 @@ class ArgumentParser {
       const std::string near = did_you_mean(word, names);
       const std::string parent = parsed_.name().empty() ? "" : parsed_.name() + " ";
       return usage("unknown command " + printable(parent + word) +
-                   (near.empty() ? "; there are " + listed(names) : near));
+                   (near.empty() ? "; there are " + listed(names) : near) + see_help());
     }
     parsed_.path.push_back(&*found);
     return {};
@@ -205,7 +208,7 @@ class ArgumentParser {
       std::ranges::transform(command().commands, std::back_inserter(names), &CommandSpec::name);
       const std::string name = parsed_.name();
       return usage((name.empty() ? "a command is missing" : name + " needs a command") +
-                   "; there are " + listed(names));
+                   "; there are " + listed(names) + see_help());
     }
     if (arguments.rest() && command().rest.empty()) {
       return usage("nothing may follow -- here");

@@ -21,13 +21,22 @@ std::string event_text(const v1::HistoryEvent& event) {
          printable(event.kind()) + "  " + printable(event.text()) + "\n";
 }
 
-std::string events_text(Context& context, const Arguments& arguments,
-                        const v1::ListEventsResponse& response) {
+std::string events_text(const Arguments& arguments, const v1::ListEventsResponse& response) {
   std::string text;
   for (const v1::HistoryEvent& event : response.events()) {
     text += arguments.has("jsonl") ? to_json(event).dump() + "\n" : event_text(event);
   }
-  return text.empty() && !arguments.has("jsonl") && !context.json() ? "No event.\n" : text;
+  return text;
+}
+
+std::string nothing_happened(const Arguments& arguments) {
+  const std::string id = arguments.operand(0);
+  if (arguments.has("after")) {
+    return "No event after that; leave --after out to see those before it";
+  }
+  return id.empty() ? "No event yet. Orders make them: bmcli run -g 1 --duration 1h --image IMAGE "
+                      "--command \"…\""
+                    : "No event of " + id + "; bmcli explain " + id + " shows its state";
 }
 
 Answer follow(Context& context, const Arguments& arguments, v1::ListEventsRequest request) {
@@ -39,7 +48,7 @@ Answer follow(Context& context, const Arguments& arguments, v1::ListEventsReques
       return called.error();
     }
     if (!response.events().empty()) {
-      environment.out << events_text(context, arguments, response) << std::flush;
+      environment.out << events_text(arguments, response) << std::flush;
       request.set_after_sequence(response.events().rbegin()->sequence());
     }
   } while (environment.out && ticker.wait(kRefresh));
@@ -68,7 +77,10 @@ Answer run_events(Context& context, const Arguments& arguments) {
   if (Result<void> called = context.call("ListEvents", request, response); !called) {
     return called.error();
   }
-  return {events_text(context, arguments, response), to_json(response)};
+  if (response.events().empty() && !context.json() && !lines) {
+    context.note(nothing_happened(arguments));
+  }
+  return {events_text(arguments, response), to_json(response)};
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ std::string offers_table(const v1::ListOffersResponse& response, Colours colours
                offer.node(),
                offer.site()});
   }
-  return table.empty() ? "No offer matches.\n" : table.text(colours);
+  return table.empty() ? "" : table.text(colours);
 }
 
 // What the filter was and what each part of it took away: nothing is hidden silently.
@@ -94,6 +94,12 @@ Answer run_list(Context& context, const Arguments& arguments) {
   }
   if (!context.json()) {
     context.environment().out << offers_table(response, context.out_colours()) << std::flush;
+    if (response.offers().empty()) {
+      context.note(response.terms().empty()
+                       ? "Nothing is offered: bmcli nodes list shows which nodes there are, and "
+                         "what keeps each off the market"
+                       : "No offer matches: leave a term out; bmcli list shows everything");
+    }
     context.note(filter_lines(response));
   }
   return {"", to_json(response)};

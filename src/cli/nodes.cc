@@ -51,8 +51,7 @@ std::string nodes_table(const v1::ListNodesResponse& response, Colours colours) 
                node.agent_version(),
                first_closed(node)});
   }
-  return table.empty() ? "No node has joined. bmcli token create --role node-join lets one join.\n"
-                       : table.text(colours);
+  return table.empty() ? "" : table.text(colours);
 }
 
 Answer run_list(Context& context, const Arguments&) {
@@ -60,6 +59,12 @@ Answer run_list(Context& context, const Arguments&) {
   Result<void> called = context.call("ListNodes", v1::ListNodesRequest(), response);
   if (!called) {
     return called.error();
+  }
+  if (response.nodes().empty() && !context.json()) {
+    context.note(
+        "No node that you may see. To add one: bmcli token create --role node-join --name "
+        "join-gpu01 --node gpu01 > join.token, then on the GPU server: bm-agent join "
+        "--token-file join.token");
   }
   return {nodes_table(response, context.out_colours()), to_json(response)};
 }

@@ -34,8 +34,16 @@ std::string orders_table(const v1::ListOrdersResponse& response, Colours colours
                leased ? money_text(order.charge_micros(), currency) : "",
                leased ? money_text(order.quote_micros(), currency) : ""});
   }
-  return table.empty() ? "Nothing is rented or waiting. bmcli ps --all shows what has ended.\n"
-                       : table.text(colours);
+  return table.empty() ? "" : table.text(colours);
+}
+
+void note_if_empty(Context& context, const v1::ListOrdersResponse& response, bool all) {
+  if (response.orders().empty() && !context.json()) {
+    context.note(all ? "You have rented nothing yet. To start: bmcli list, then bmcli run -g 1 "
+                       "--duration 1h --image IMAGE --command \"…\""
+                     : "Nothing is rented or waiting. bmcli ps --all shows what has ended; "
+                       "bmcli run --help, how to start");
+  }
 }
 
 Answer watch(Context& context, const v1::ListOrdersRequest& request) {
@@ -48,6 +56,7 @@ Answer watch(Context& context, const v1::ListOrdersRequest& request) {
     }
     environment.out << (environment.out_terminal ? "\x1b[H\x1b[2J" : "")
                     << orders_table(response, context.out_colours()) << std::flush;
+    note_if_empty(context, response, request.all());
   } while (environment.out && ticker.wait(kRefresh));
   return {};
 }
@@ -68,6 +77,7 @@ Answer run_ps(Context& context, const Arguments& arguments) {
   if (Result<void> called = context.call("ListOrders", request, response); !called) {
     return called.error();
   }
+  note_if_empty(context, response, request.all());
   return {orders_table(response, context.out_colours()), to_json(response)};
 }
 

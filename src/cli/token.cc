@@ -79,7 +79,7 @@ std::string tokens_table(const v1::ListTokensResponse& response, Colours colours
                time_text(token.last_used_unix_ms()),
                token.revoked() ? Cell("revoked", Style::Dim) : Cell("live", Style::Green)});
   }
-  return table.text(colours);
+  return table.empty() ? "" : table.text(colours);
 }
 
 Answer run_list(Context& context, const Arguments&) {
@@ -87,6 +87,9 @@ Answer run_list(Context& context, const Arguments&) {
   Result<void> called = context.call("ListTokens", v1::ListTokensRequest(), response);
   if (!called) {
     return called.error();
+  }
+  if (response.tokens().empty() && !context.json()) {
+    context.note("No token. To make one: bmcli token create --role tenant --name alice");
   }
   return {tokens_table(response, context.out_colours()), to_json(response)};
 }

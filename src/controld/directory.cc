@@ -15,8 +15,7 @@ constexpr std::int64_t kUseKeptMs = 60'000;
 constexpr Duration kKeptAfterEnd = hours(24);
 
 const Error kUnauthenticated{ErrorCode::Unauthenticated,
-                             "the token is not valid here: it is wrong, expired or revoked; log in "
-                             "with bmcli login"};
+                             "the token is not valid here: it is wrong, expired or revoked"};
 
 api::Role from_record(v1::Role role) {
   switch (role) {

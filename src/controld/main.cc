@@ -68,7 +68,7 @@ int run(int argc, char** argv) {
   app.add_flag("--print-config", print, "Print every key with its effective value, and end");
   app.add_flag("--verify", check,
                "Replay the journal, check the invariants, print sequence and digest, and end");
-  app.set_version_flag("--version", BMGPU_VERSION);
+  app.set_version_flag("--version", "bmd " BMGPU_VERSION);
   CLI11_PARSE(app, argc, argv);
   const Result<Config> config = load_config(file);
   if (!config) {

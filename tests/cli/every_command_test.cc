@@ -140,6 +140,19 @@ TEST(EveryCommandTest, SaysHowToLogInWithoutAConfiguration) {
   }
 }
 
+TEST(EveryCommandTest, ARefusedTokenHasOneHint) {
+  CommandLine bmcli;
+  bmcli.market.fail_everything({ErrorCode::Unauthenticated, "the token is not valid here"});
+  const auto lines = complete_lines(bmcli);
+  for (const auto& [name, command] : leaves()) {
+    const std::string err = bmcli.run(words(lines.at(name))).err;
+    const std::size_t first = err.find("bmcli login");
+    EXPECT_EQ(err.find("bmcli login", first == std::string::npos ? first : first + 1),
+              std::string::npos)
+        << name << ": " << err;
+  }
+}
+
 TEST(EveryCommandTest, RefusesMistakesBeforeAnythingIsAsked) {
   CommandLine bmcli;
   for (const auto& [name, command] : leaves()) {
@@ -200,6 +213,13 @@ TEST(EveryCommandTest, GroupsAndNothingAtAllAreUsageErrors) {
     EXPECT_EQ(error_code(ran), "invalid_argument");
     EXPECT_EQ(ran.code, 2);
   }
+}
+
+TEST(EveryCommandTest, AWrongCommandLeadsToHelp) {
+  CommandLine bmcli;
+  EXPECT_THAT(bmcli.run({"help"}).err, HasSubstr("see bmcli --help"));
+  EXPECT_THAT(bmcli.run({}).err, HasSubstr("see bmcli --help"));
+  EXPECT_THAT(bmcli.run({"nodes"}).err, HasSubstr("see bmcli nodes --help"));
 }
 
 TEST(EveryCommandTest, CompletionKnowsEveryCommandAndOption) {

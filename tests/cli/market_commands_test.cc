@@ -106,6 +106,53 @@ TEST(PsTest, ShowsStatesAndMoney) {
   EXPECT_EQ(bmcli.run({"ps", "-w", "--json"}).code, 2);
 }
 
+// Nothing to show: standard output stays empty, and standard error says how to get further.
+TEST(EmptyTest, SaysHowToStart) {
+  CommandLine bmcli;
+  bmcli.market.on<v1::ListOffersRequest, v1::ListOffersResponse>(
+      "ListOffers", [](const v1::ListOffersRequest& request, v1::ListOffersResponse& response) {
+        if (!request.query().empty()) {
+          response.add_terms()->set_term(request.query());
+        }
+        return Result<void>();
+      });
+  bmcli.market.on<v1::ListOrdersRequest, v1::ListOrdersResponse>(
+      "ListOrders",
+      [](const v1::ListOrdersRequest&, v1::ListOrdersResponse&) { return Result<void>(); });
+  bmcli.market.on<v1::ListEventsRequest, v1::ListEventsResponse>(
+      "ListEvents",
+      [](const v1::ListEventsRequest&, v1::ListEventsResponse&) { return Result<void>(); });
+  bmcli.market.on<v1::ListNodesRequest, v1::ListNodesResponse>(
+      "ListNodes",
+      [](const v1::ListNodesRequest&, v1::ListNodesResponse&) { return Result<void>(); });
+  bmcli.market.on<v1::ListTokensRequest, v1::ListTokensResponse>(
+      "ListTokens",
+      [](const v1::ListTokensRequest&, v1::ListTokensResponse&) { return Result<void>(); });
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"list"}, "bmcli nodes list"},
+      {{"list", "gpu=X"}, "leave a term out"},
+      {{"ps"}, "bmcli ps --all"},
+      {{"ps", "-a"}, "bmcli run -g 1"},
+      {{"events"}, "bmcli run -g 1"},
+      {{"events", "order-1"}, "bmcli explain order-1"},
+      {{"events", "--after", "7"}, "--after"},
+      {{"nodes", "list"}, "bmcli token create --role node-join"},
+      {{"token", "list"}, "bmcli token create --role tenant"},
+  };
+  for (const auto& [line, hint] : cases) {
+    const Ran ran = bmcli.run(line);
+    EXPECT_EQ(ran.code, 0) << hint;
+    EXPECT_EQ(ran.out, "") << hint;
+    EXPECT_THAT(ran.err, HasSubstr(hint));
+    std::vector<std::string> json_line = line;
+    json_line.push_back("--json");
+    const Ran json = bmcli.run(json_line);
+    EXPECT_TRUE(one_document(json.out)) << hint;
+    EXPECT_EQ(json.err, "") << hint;
+  }
+  EXPECT_EQ(bmcli.run({"events", "--jsonl"}).out, "");
+}
+
 TEST(StopTest, SaysThatAnEndedOneCostsNothingMore) {
   CommandLine bmcli;
   bmcli.market.on<v1::StopOrderRequest, v1::Order>(
