@@ -131,8 +131,8 @@ std::string bash_script(const CommandSpec& root) {
          "  case \"$command\" in\n" +
          cases +
          "  esac\n"
-         "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\"\n"
-         "                           [[ -z $files ]] || compgen -f -- \"$word\")\n"
+         "  mapfile -t COMPREPLY < <([[ -z $files ]] || compgen -f -- \"$word\" || :\n"
+         "                           compgen -W \"$words\" -- \"$word\")\n"
          "}\n"
          "complete -F _bmcli bmcli\n";
 }
