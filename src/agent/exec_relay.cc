@@ -7,6 +7,7 @@
 #include "agent/event_loop.h"
 #include "agent/runtime/exec.h"
 #include "bmgpu/v1/agent.pb.h"
+#include "wire/errors.h"
 
 namespace bmgpu::agent {
 namespace {
@@ -152,15 +153,18 @@ void ExecRelay::run(const std::shared_ptr<Stream>& stream, const v1::ExecStart& 
   callbacks.on_stderr = [stream](std::string_view bytes) {
     stream->output(Stream::Kind::Stderr, bytes);
   };
-  callbacks.on_end = [this, stream](const Result<int>& outcome) {
+  callbacks.on_end = [this, stream](const ExecEnd& ended) {
     v1::AgentFrame frame;
     frame.mutable_stream()->set_stream(stream->id);
     v1::ExecServerFrame& to_client = *frame.mutable_stream()->mutable_to_client();
-    if (outcome) {
-      to_client.set_exit_code(*outcome);
+    if (ended.outcome) {
+      to_client.set_exit_code(*ended.outcome);
+      to_client.set_not_started(ended.not_started);
     } else {
-      to_client.set_error(outcome.error().message);
+      to_client.set_error(ended.outcome.error().message);
+      to_client.set_error_code(std::string(wire::connect_code(ended.outcome.error().code)));
     }
+    to_client.set_engine_text(ended.engine_text);
     stream->send_or_gone(frame);
     loop_.post([this, id = stream->id] { end(id); });
   };

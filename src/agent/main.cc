@@ -128,11 +128,20 @@ void add_places(CLI::App* command, Options& options) {
                       "where the node keeps its files, instead of the configuration's state_dir");
 }
 
+std::string usage_mistake(const CLI::App* app, const CLI::Error& error) {
+  const std::string what =
+      app->get_subcommands().empty()
+          ? "a command is missing or unknown; there are join, doctor, run, leave"
+          : error.what();
+  return "bm-agent: " + what + "; see bm-agent --help\n";
+}
+
 int dispatch(int argc, char** argv) {
   CLI::App app{"bm-agent: makes this machine a node of a GPU market"};
   app.set_version_flag("--version", "bm-agent " BMGPU_VERSION);
   app.require_subcommand(1);
   app.footer(kExamples);
+  app.failure_message(usage_mistake);
   Options options;
   CLI::App* join_command = app.add_subcommand("join", "join a market with a one-time token");
   join_command->add_option("--token", options.token,

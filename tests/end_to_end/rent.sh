@@ -44,6 +44,10 @@ wait_for_nodes >/dev/null
 check "three offers" 3 "$(bmcli list --json | jq '.offers | length')"
 check "list --gpu=A100 --min-mem=40G" 1 "$(bmcli list --gpu=A100 --min-mem=40G --json | jq '.offers | length')"
 check "an unknown filter is an error" 2 "$(code_of bmcli list 'colour=red')"
+code_of bmcli list A100 >/dev/null
+check "a bare word is led to its field" 1 "$(grep -c 'write gpu=A100' "$state/err")"
+check "an unknown command of bm-agent" 2 "$(code_of "$build/bin/bm-agent" nosuch)"
+check "is told the known ones" 1 "$(grep -c '^bm-agent: .*there are join, doctor, run, leave' "$state/err")"
 
 mkdir "$state/work"
 cat >"$state/work/train.py" <<'JOB'
@@ -70,6 +74,10 @@ check "a command that does not exist is charged nothing" 0 \
   "$(code_of bmcli run -g 1 --duration 15m --image pytorch:2.0 --command no-such-program -y >/dev/null
      bmcli ps --all --json | jq '.orders[0].charge_micros')"
 
+check "an image that cannot be had" 6 \
+  "$(code_of bmcli run -g 1 --duration 15m --image pytorch:2 --command ls -y)"
+check "names the market's aliases" 1 "$(grep -c 'image aliases: pytorch:2.0' "$state/err")"
+
 check "a detached job" 0 "$(code_of bmcli run -g 1 --gpu H200 --duration 15m --image pytorch:2.0 -y -d \
   --command 'sh -c "echo ready; sleep 600"')"
 id=$(bmcli ps --json | jq -r '.orders[0].id')
@@ -78,6 +86,20 @@ check "exec" hello "$(bmcli exec "$id" -- echo hello </dev/null)"
 echo data >"$state/file"
 check "cp into the job" 0 "$(code_of bmcli cp "$state/file" "$id:/workspace/file")"
 check "what arrived" data "$(bmcli exec "$id" -- cat /workspace/file </dev/null)"
+check "exec of a program that is not there" 6 "$(code_of bmcli exec "$id" -- nope)"
+check "says so" "bmcli: no such program in the container: nope" "$(head -n 1 "$state/err")"
+bmcli exec "$id" -- busybox mkdir /workspace/folder </dev/null
+check "cp replaces no folder" 1 "$(code_of bmcli cp "$state/file" "$id:/workspace/folder")"
+check "and says what to do" 1 "$(grep -c 'end TO with /' "$state/err")"
+check "cp into the folder" 0 "$(code_of bmcli cp "$state/file" "$id:/workspace/folder/")"
+check "cp of a path that is not there" 3 "$(code_of bmcli cp "$id:/workspace/none" "$state/")"
+bmcli exec "$id" -- busybox mkfifo /workspace/folder/pipe </dev/null
+bmcli exec "$id" -- busybox ln /workspace/folder/file /workspace/folder/again </dev/null
+check "cp of a folder with a pipe" 0 "$(code_of bmcli cp "$id:/workspace/folder" "$state/")"
+check "names the pipe" "left out: folder/pipe (a pipe)" "$(cat "$state/err")"
+check "a second name of a file comes too" data "$(cat "$state/folder/again")"
+check "cp of the pipe itself" 1 "$(code_of bmcli cp "$id:/workspace/folder/pipe" "$state/")"
+check "cp of a device" 1 "$(code_of bmcli cp "$id:/dev/null" "$state/")"
 check "extend" 0 "$(code_of bmcli extend "$id" --by 15m)"
 check "stop" 0 "$(code_of bmcli stop "$id")"
 check "it ends, not by itself" 6 "$(code_of bmcli wait "$id" --for ended --timeout 60s)"

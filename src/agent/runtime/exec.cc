@@ -26,6 +26,13 @@ constexpr std::chrono::seconds kCallDeadline{10};
 constexpr std::size_t kFrameHead = 8;  // stream, three zeros, length big-endian
 constexpr std::size_t kReadBytes = 64 * 1024;
 
+// As shells and the engine have it.
+constexpr int kNotExecutable = 126;
+constexpr int kNotFound = 127;
+constexpr std::size_t kEngineWordsMax = 4096;
+constexpr std::array<std::string_view, 2> kEngineWords = {"Error: runc: exec failed: ",
+                                                          "Error: crun: "};
+
 class CommandSession final : public ExecSession {
  public:
   CommandSession(ExecOptions options, ExecCallbacks callbacks)
@@ -43,7 +50,10 @@ class CommandSession final : public ExecSession {
   std::size_t room() const override { return input_.room(); }
 
  private:
-  Result<int> run();
+  ExecEnd run();
+  ExecEnd end_of(int code);
+  void output(bool is_stderr, std::string_view text);
+  void flush_held();
   Result<void> stream(int fd, std::string bytes);
   bool take_output(std::string& bytes);
   void apply_size(const Podman& podman, const std::string& id);
@@ -52,35 +62,75 @@ class CommandSession final : public ExecSession {
   const ExecCallbacks callbacks_;
   ExecInput input_;
   std::string id_;
-  std::thread thread_;  // last: it uses the others
+  bool has_written_ = false;  // the command itself, for certain
+  std::string held_;          // what may be the engine's words in place of the command's
+  std::thread thread_;        // last: it uses the others
 };
 
-Result<int> CommandSession::run() {
+ExecEnd CommandSession::run() {
   const Podman podman(options_.socket, kCallDeadline);
   Result<std::string> id = podman.create_exec(options_.container, options_.command,
                                               options_.terminal, options_.working_dir);
   if (!id.ok()) {
-    return id.error();
+    return {id.error()};
   }
   id_ = *id;
   Result<HttpConnection> connection =
       podman.start_exec(id_, options_.terminal, options_.size.rows, options_.size.columns);
   if (!connection.ok()) {
-    return connection.error();
+    return {connection.error()};
   }
   connection->cancel_by(input_.cancelled());
   std::string rest = connection->take_rest();
   if (Result<void> ended = stream(connection->fd(), std::move(rest)); !ended.ok()) {
-    return ended.error();
+    return {ended.error()};
   }
-  return podman.exec_exit_code(id_);
+  const Result<int> code = podman.exec_exit_code(id_);
+  return code.ok() ? end_of(*code) : ExecEnd{code};
+}
+
+// The engine says why a program could not be started where the program's output would be.
+ExecEnd CommandSession::end_of(int code) {
+  const bool not_started = !held_.empty() && (code == kNotFound || code == kNotExecutable);
+  if (!not_started) {
+    flush_held();
+    return {code};
+  }
+  const std::string& program = options_.command.front();
+  return {code,
+          code == kNotFound
+              ? "no such program in the container: " + program
+              : program + " in the container is no program: it is a folder or may not be executed",
+          held_};
+}
+
+// Holds back what begins like the engine's words, until the exit code says whose they are.
+void CommandSession::output(bool is_stderr, std::string_view text) {
+  if (!has_written_ && is_stderr != options_.terminal && held_.size() < kEngineWordsMax) {
+    const std::string all = held_ + std::string(text);
+    const bool engine = std::ranges::any_of(
+        kEngineWords, [&](std::string_view start) { return all.starts_with(start); });
+    if (engine) {
+      held_ = all;
+      return;
+    }
+  }
+  has_written_ = true;
+  flush_held();
+  (is_stderr ? callbacks_.on_stderr : callbacks_.on_stdout)(text);
+}
+
+void CommandSession::flush_held() {
+  if (!held_.empty()) {
+    (options_.terminal ? callbacks_.on_stdout : callbacks_.on_stderr)(std::exchange(held_, {}));
+  }
 }
 
 // Gives complete frames to the callbacks and leaves the rest. False: what comes is no frame.
 bool CommandSession::take_output(std::string& bytes) {
   if (options_.terminal) {
     if (!bytes.empty()) {
-      callbacks_.on_stdout(bytes);
+      output(false, bytes);
       bytes.clear();
     }
     return true;
@@ -98,7 +148,7 @@ bool CommandSession::take_output(std::string& bytes) {
       break;
     }
     const std::string_view text = rest.substr(kFrameHead, length);
-    (byte(0) == 1 ? callbacks_.on_stdout : callbacks_.on_stderr)(text);
+    output(byte(0) != 1, text);
     rest.remove_prefix(kFrameHead + length);
   }
   bytes.erase(0, bytes.size() - rest.size());

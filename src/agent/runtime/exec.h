@@ -42,11 +42,16 @@ struct ArchiveOptions {
   std::string path;
 };
 
+struct ExecEnd {
+  Result<int> outcome;  // the command's exit code (archives: 0), or why it could not be run
+  std::string not_started = {};  // if the program could not be started; outcome is 126 or 127 then
+  std::string engine_text = {};  // the container engine's words, where ours stand in their place
+};
+
 struct ExecCallbacks {
   std::function<void(std::string_view)> on_stdout;  // or the bytes of the tar
   std::function<void(std::string_view)> on_stderr;
-  // Once, last. The command's exit code (archives: 0), or why it could not be run.
-  std::function<void(Result<int>)> on_end;
+  std::function<void(const ExecEnd&)> on_end;  // once, last
 };
 
 // Input that the job has not read yet; beyond it write() says false. (Documented limit.)

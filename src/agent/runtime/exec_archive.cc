@@ -35,7 +35,8 @@ class ArchiveSession final : public ExecSession {
   std::size_t room() const override { return input_.room(); }
 
  private:
-  Result<int> run();
+  ExecEnd run();
+  ExecEnd refused(const HttpResponse& response) const;
   Result<void> send_input(HttpConnection& connection, Clock::time_point deadline);
 
   const ArchiveOptions options_;
@@ -63,40 +64,71 @@ Result<void> ArchiveSession::send_input(HttpConnection& connection, Clock::time_
   return connection.send_chunk("", deadline);
 }
 
-Result<int> ArchiveSession::run() {
+// The engine's words say what failed inside it; ours say what to do.
+ExecEnd ArchiveSession::refused(const HttpResponse& response) const {
+  const Error engine = Podman::failure(response);
+  const auto says = [&](std::string_view words) {
+    return engine.message.find(words) != std::string::npos;
+  };
+  const auto ended = [&](ErrorCode code, std::string message) {
+    return ExecEnd{Error{code, std::move(message)}, "", engine.message};
+  };
+  if (engine.code == ErrorCode::NotFound && !says("container")) {
+    return ended(ErrorCode::NotFound, "there is no " + options_.path +
+                                          " in the job; look what is there: bmcli exec ID -- ls");
+  }
+  if (says("read-only file system")) {
+    return ended(ErrorCode::Refused,
+                 options_.path + " in the job does not exist or is read-only; a job may write " +
+                     "below /workspace, /scratch and /tmp");
+  }
+  if (says("file exists")) {
+    return ended(ErrorCode::Refused,
+                 "a folder in the job would be replaced by a file, or a file by a folder; to copy "
+                 "into a folder, end TO with /");
+  }
+  if (says("not a directory")) {
+    return ended(ErrorCode::Refused, options_.path + " in the job is no folder; name one");
+  }
+  if (says("no space left on device")) {
+    return ended(ErrorCode::ResourceExhausted,
+                 "the job's scratch space is full; remove something from it first");
+  }
+  return {engine};
+}
+
+ExecEnd ArchiveSession::run() {
   if (options_.path.empty() || options_.path.front() != '/') {
-    return Error{ErrorCode::InvalidArgument,
-                 "'" + options_.path + "' is not an absolute path inside the job"};
+    return {Error{ErrorCode::InvalidArgument,
+                  "'" + options_.path + "' is not an absolute path inside the job"}};
   }
   const Clock::time_point deadline = Clock::now() + kArchiveDeadline;
   Result<HttpConnection> connection =
       HttpConnection::connect(options_.socket, Clock::now() + std::chrono::seconds(10));
   if (!connection.ok()) {
-    return connection.error();
+    return {connection.error()};
   }
   connection->cancel_by(input_.cancelled());
   const bool upload = options_.way == ArchiveWay::Upload;
   HttpRequest request;
   request.method = upload ? "PUT" : "GET";
   request.target = Podman::archive_target(options_.container, options_.path);
+  request.target += upload ? "&noOverwriteDirNonDir=true" : "";
   request.content_type = "application/x-tar";
   Result<void> sent = connection->send_head(request, deadline, upload);
   if (sent.ok() && upload) {
     sent = send_input(*connection, deadline);
   }
   if (input_.cancelled()) {
-    return Error{ErrorCode::Unavailable, "the session was ended"};
+    return {Error{ErrorCode::Unavailable, "the session was ended"}};
   }
   // An upload that is refused half way still gets its answer.
   Result<HttpResponse> response = connection->receive(
       deadline, [this](std::string_view bytes) { callbacks_.on_stdout(bytes); });
   if (!response.ok()) {
-    return sent.ok() ? response.error() : sent.error();
+    return {sent.ok() ? response.error() : sent.error()};
   }
-  if (response->status >= 400) {
-    return Podman::failure(*response);
-  }
-  return 0;
+  return response->status >= 400 ? refused(*response) : ExecEnd{0};
 }
 
 }  // namespace

@@ -21,9 +21,9 @@ class Sink {
     ExecCallbacks out;
     out.on_stdout = [this](std::string_view bytes) { add(out_, bytes); };
     out.on_stderr = [this](std::string_view bytes) { add(err_, bytes); };
-    out.on_end = [this](Result<int> end) {
+    out.on_end = [this](const ExecEnd& end) {
       const std::lock_guard lock(mutex_);
-      end_ = std::move(end);
+      end_ = end;
       changed_.notify_all();
     };
     return out;
@@ -33,10 +33,11 @@ class Sink {
     return changed_.wait_for(lock, std::chrono::seconds(30),
                              [&] { return out_.find(text) != std::string::npos; });
   }
-  Result<int> end() {
+  Result<int> end() { return whole_end().outcome; }
+  ExecEnd whole_end() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(60), [&] { return end_.has_value(); });
-    return end_.value_or(Error{ErrorCode::DeadlineExceeded, "the session did not end"});
+    return end_.value_or(ExecEnd{Error{ErrorCode::DeadlineExceeded, "the session did not end"}});
   }
   std::string out() {
     const std::lock_guard lock(mutex_);
@@ -57,7 +58,7 @@ class Sink {
   std::condition_variable changed_;
   std::string out_;
   std::string err_;
-  std::optional<Result<int>> end_;
+  std::optional<ExecEnd> end_;
 };
 
 class ExecTest : public testing::Test {
@@ -157,18 +158,44 @@ TEST_F(ExecTest, InputBeyondItsLimitIsRefused) {
 }
 
 TEST_F(ExecTest, WhatCannotRunSaysWhy) {
-  Sink sink;
   ExecOptions options = exec("");
-  options.command = {"no-such-program"};
-  const auto session = start_exec(options, sink.callbacks());
-  const Result<int> end = sink.end();
-  EXPECT_TRUE(!end.ok() || *end == 127 || *end == 126) << *end;
+  for (const auto& [program, code, why] :
+       {std::tuple{"no-such-program", 127, "no such program in the container: no-such-program"},
+        std::tuple{"/workspace", 126, "/workspace in the container is no program"}}) {
+    for (const bool terminal : {false, true}) {
+      Sink sink;
+      options.command = {program};
+      options.terminal = terminal;
+      const auto session = start_exec(options, sink.callbacks());
+      const ExecEnd end = sink.whole_end();
+      ASSERT_TRUE(end.outcome.ok()) << end.outcome.error().message;
+      EXPECT_EQ(*end.outcome, code);
+      EXPECT_TRUE(end.not_started.starts_with(why)) << end.not_started;
+      EXPECT_NE(end.engine_text, "");
+      EXPECT_EQ(sink.out() + sink.err(), "") << "the engine's words are not the command's";
+    }
+  }
+  options.terminal = false;
   Sink other;
   options.container = "bm-none";
   const auto nowhere = start_exec(options, other.callbacks());
   const Result<int> missing = other.end();
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().code, ErrorCode::NotFound);
+}
+
+// A command that ends with 127 itself, or talks like the engine, is taken at its word.
+TEST_F(ExecTest, WhatRanKeepsItsOwnWords) {
+  Sink sink;
+  const auto session = start_exec(exec("echo none >&2; exit 127"), sink.callbacks());
+  const ExecEnd end = sink.whole_end();
+  EXPECT_EQ(*end.outcome, 127);
+  EXPECT_EQ(end.not_started, "");
+  EXPECT_EQ(sink.err(), "none\n");
+  Sink posing;
+  const auto other = start_exec(exec("echo 'Error: crun: x' >&2; exit 3"), posing.callbacks());
+  EXPECT_EQ(posing.whole_end().not_started, "");
+  EXPECT_EQ(posing.err(), "Error: crun: x\n");
 }
 
 TEST_F(ExecTest, DestroyingASessionEndsIt) {
@@ -228,6 +255,29 @@ TEST_F(ExecTest, NoLinkLeadsAnUploadOutOfTheJob) {
   EXPECT_EQ(*read_file(dir_->file("scratch/data/planted")), "x");
 }
 
+TEST_F(ExecTest, AnUploadReplacesNoFolderByAFile) {
+  const TempDir temp;
+  Sink sink;
+  const auto session =
+      start_exec(exec("mkdir /workspace/x; echo kept > /workspace/x/in"), sink.callbacks());
+  ASSERT_EQ(*sink.end(), 0);
+  ASSERT_TRUE(make_dirs(temp.file("up")).ok());
+  ASSERT_TRUE(write_file(temp.file("up/x"), "file").ok());
+  const Result<int> refused = upload(tar_of(temp.file("up")), "/workspace");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("end TO with /"), std::string::npos)
+      << refused.error().message;
+  const Result<int> read_only = upload(tar_of(temp.file("up")), "/usr");
+  ASSERT_FALSE(read_only.ok());
+  EXPECT_NE(read_only.error().message.find("read-only"), std::string::npos);
+  const Result<int> inside = upload(tar_of(temp.file("up")), "/workspace/x");
+  EXPECT_TRUE(inside.ok());
+  Sink after;
+  const auto look = start_exec(exec("cat /workspace/x/in /workspace/x/x"), after.callbacks());
+  ASSERT_EQ(*after.end(), 0);
+  EXPECT_EQ(after.out(), "kept\nfile");
+}
+
 TEST_F(ExecTest, AMissingPathIsNotFound) {
   Sink sink;
   const auto session =
@@ -235,6 +285,7 @@ TEST_F(ExecTest, AMissingPathIsNotFound) {
   const Result<int> end = sink.end();
   ASSERT_FALSE(end.ok());
   EXPECT_EQ(end.error().code, ErrorCode::NotFound);
+  EXPECT_NE(end.error().message.find("there is no /workspace/none in the job"), std::string::npos);
   Sink relative;
   const auto other = start_archive(archive(ArchiveWay::Download, "etc"), relative.callbacks());
   EXPECT_EQ(relative.end().error().code, ErrorCode::InvalidArgument);
