@@ -82,7 +82,8 @@ void AttemptStarter::start(const Key& key, const v1::AttemptSpec& spec) {
   const Result<void> started =
       parts_.table.start(key, parts_.node.runtime()->order(spec, *devices));
   if (!started) {
-    parts_.table.fail(key, spec, v1::END_REASON_START_FAILED, started.error().message);
+    parts_.table.fail(key, spec, v1::END_REASON_START_FAILED,
+                      "the node cannot keep the job's order: " + started.error().message);
   }
 }
 

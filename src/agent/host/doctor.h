@@ -11,8 +11,8 @@ struct DoctorCheck {
   std::string name;  // "gpu driver", "cdi folder", …
   bool ok = false;
   std::string detail;  // what was found
-  // What to do next. With ok it makes the line a warning: jobs come all the same. Otherwise the node
-  // is not offered, or jobs fail on it.
+  // What to do next. With ok it makes the line a warning: jobs come all the same. Otherwise the
+  // node is not offered, or jobs fail on it.
   std::string advice;
 };
 

@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <memory>
 #include <utility>
 
@@ -31,9 +33,50 @@ Result<Message> read_message(const std::string& path) {
   return message;
 }
 
+constexpr off_t kSpareBytes = 4096;
+
+std::string spare_of(const std::string& path) { return path + ".spare"; }
+// For the first time, when there is nothing to exchange the spare with.
+std::string second_of(const std::string& path) { return path + ".second"; }
+
+Result<void> make_spare(const std::string& spare) {
+  const Fd fd(::open(spare.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd.valid()) {
+    return errno_error(spare, errno);
+  }
+  if (const int error = ::posix_fallocate(fd.get(), 0, kSpareBytes); error != 0) {
+    return errno_error(spare, error);
+  }
+  return {};
+}
+
+// Takes no new block: what is written has been there, and the two files change their names.
+Result<void> write_spare(const std::string& path, const std::string& bytes, Durability durability) {
+  const std::string spare = spare_of(path);
+  const Fd fd(::open(spare.c_str(), O_WRONLY | O_CLOEXEC));
+  const auto size = static_cast<ssize_t>(bytes.size());
+  if (!fd.valid() || ::pwrite(fd.get(), bytes.data(), bytes.size(), 0) != size ||
+      ::ftruncate(fd.get(), size) != 0 ||
+      (durability == Durability::Fsync && ::fsync(fd.get()) != 0)) {
+    return errno_error(spare, errno);
+  }
+  const bool first = ::access(path.c_str(), F_OK) != 0;
+  if (::renameat2(AT_FDCWD, spare.c_str(), AT_FDCWD, path.c_str(),
+                  first ? 0u : static_cast<unsigned>(RENAME_EXCHANGE)) != 0 ||
+      (first && ::rename(second_of(path).c_str(), spare.c_str()) != 0)) {
+    return errno_error("exchange of " + path, errno);
+  }
+  return {};
+}
+
 Result<void> write_message(const std::string& path, const google::protobuf::MessageLite& message,
                            Durability durability = Durability::None) {
-  return write_file(path, message.SerializeAsString(), 0600, durability);
+  const std::string bytes = message.SerializeAsString();
+  Result<void> written = write_file(path, bytes, 0600, durability);
+  if (written.ok() || written.error().code != ErrorCode::ResourceExhausted) {
+    return written;
+  }
+  return write_spare(path, bytes, durability).ok() ? Result<void>() : written;
 }
 
 // Decimal digits without sign or leading zeros.
@@ -82,7 +125,17 @@ AttemptDir::AttemptDir(std::string path) : path_(std::move(path)) {}
 AttemptDir::AttemptDir(const std::string& state_dir, const AttemptName& name)
     : path_(state_dir + "/attempts/" + name.text()) {}
 
-Result<void> AttemptDir::create() const { return make_dirs(path_); }
+Result<void> AttemptDir::create() const {
+  Result<void> made = make_dirs(path_);
+  for (const std::string& spared : {want_path(), status_path(), file("shim.pb")}) {
+    for (const std::string& spare : {spare_of(spared), second_of(spared)}) {
+      if (made.ok()) {
+        made = make_spare(spare);
+      }
+    }
+  }
+  return made;
+}
 
 Result<v1::ShimOrder> AttemptDir::read_order() const {
   return read_message<v1::ShimOrder>(order_path());

@@ -2,6 +2,9 @@
 // between the agent and a shim; both are level-triggered and both survive kill -9 of the other.
 //
 // Every file is replaced as a whole (temporary file, rename): a reader sees the old or the new one.
+// On a full disk the want, the status and the memory still are, up to 4 KiB each: each has a spare
+// beside it whose block is its own, written in place and exchanged with it. Only there a reader
+// that is preempted while it reads, for two writes, could see a mixture.
 // Thread-safe as far as one writer per file goes: the agent writes the order and the want, the shim
 // the status and its memory.
 #pragma once
@@ -50,7 +53,8 @@ class AttemptDir {
   std::string log_path() const { return file("log"); }
   std::string lock_path() const { return file("shim.pid"); }
 
-  Result<void> create() const;  // 0700; one that exists is fine
+  // 0700, with the spares; one that exists is fine. ResourceExhausted: the disk is full.
+  Result<void> create() const;
 
   // NotFound if there is none yet; DataLoss if it does not parse.
   Result<v1::ShimOrder> read_order() const;

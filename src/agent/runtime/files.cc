@@ -48,6 +48,7 @@ Error errno_error(const std::string& what, int error) {
       code = ErrorCode::PermissionDenied;
       break;
     case ENOSPC:
+    case EDQUOT:
     case EMFILE:
     case ENFILE:
     case ENOMEM:
@@ -134,7 +135,8 @@ Result<void> write_file(const std::string& path, std::string_view bytes, int mod
     return outcome;
   }
   if (durability == Durability::Fsync) {
-    const Fd dir(::open(path.substr(0, path.rfind('/') + 1).c_str(), O_RDONLY | O_DIRECTORY));
+    const Fd dir(
+        ::open(path.substr(0, path.rfind('/') + 1).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!dir.valid() || ::fsync(dir.get()) != 0) {
       return errno_error("fsync of the folder of " + path, errno);
     }

@@ -94,6 +94,9 @@ ShimFailed JobContainer::failure(const Error& error) const {
             "the container engine of " + order_.node() + " failed (not the job; tried " +
                 std::to_string(engine_failures_) + " times): " + error.message};
   }
+  if (error.message.find("no space left on device") != std::string::npos) {
+    return {EndCause::StartFailed, "the disk of " + order_.node() + " is full: " + error.message};
+  }
   return {EndCause::StartFailed, error.message};
 }
 

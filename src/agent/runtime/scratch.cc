@@ -111,6 +111,8 @@ Result<void> format_scratch(const std::string& image, std::int64_t size_mib) {
   }
   const std::string folders = image + ".folders";
   if (Result<void> made = make_template(folders); !made.ok()) {
+    (void)remove_tree(folders).ok();
+    ::unlink(image.c_str());
     return made;
   }
   RunOptions options;
@@ -187,7 +189,7 @@ Result<void> refill_scratch_pool(const std::string& pool,
       if (ready_image(name)) {
         ++ready;
       } else {
-        ::unlink((dir + "/" + name).c_str());  // half made, by an agent that is gone
+        (void)remove_tree(dir + "/" + name).ok();  // half made, by an agent that is gone
       }
     }
     for (; ready < count; ++ready) {

@@ -36,9 +36,11 @@ Result<bool> take_lock(const AttemptDir& dir, Fd& fd) {
   if (::fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
     return false;
   }
+  // The pid is for people; a full disk, which may not take it, keeps no shim from its work.
   const std::string pid = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) < 0) {
-    return errno_error(dir.lock_path(), errno);
+  const auto size = static_cast<ssize_t>(pid.size());
+  if (::pwrite(fd.get(), pid.data(), pid.size(), 0) != size || ::ftruncate(fd.get(), size) != 0) {
+    say_failure("pid", errno_error(dir.lock_path(), errno));
   }
   return true;
 }

@@ -1,6 +1,7 @@
 #include "agent/runtime/shim_job.h"
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,9 +102,20 @@ Result<void> fill_scratch(const v1::ShimOrder& order, const AttemptDir& dir,
     }
   }
   std::vector<WorkFileEntry> files;
+  std::int64_t bytes = 0;
   for (const v1::WorkFile& file : order.spec().job().workdir()) {
+    bytes += file.size();
     files.push_back(
         {file.path(), hex(file.sha256()), file.size(), file.mode(), file.link_target()});
+  }
+  // The scratch file takes disk as it is written, and its own file system does not say at once that
+  // there is none left.
+  struct statvfs disk = {};
+  if (!files.empty() && ::statvfs(dir.path().c_str(), &disk) == 0 &&
+      static_cast<std::int64_t>(disk.f_bavail * disk.f_frsize) < bytes + kMib) {
+    return Error{ErrorCode::ResourceExhausted, "the disk of " + order.node() +
+                                                   " has no room for the working directory (" +
+                                                   std::to_string(bytes / kMib + 1) + " MiB)"};
   }
   WorkdirOptions options;
   options.blob_dir = order.blob_dir();
@@ -229,10 +241,12 @@ std::optional<ShimFailed> start_job(const v1::ShimOrder& order, const AttemptDir
   if (not_created) {
     return not_created;
   }
-  for (const Result<void>& one : {has_scratch, has_network}) {
-    if (!one.ok()) {
-      return failed(one.error());
-    }
+  if (!has_scratch.ok()) {
+    return ShimFailed{EndCause::StartFailed, "the scratch space of " + order.node() +
+                                                 " failed: " + has_scratch.error().message};
+  }
+  if (!has_network.ok()) {
+    return failed(has_network.error());
   }
   if (Result<void> filled = fill_scratch(order, dir, container.image_user()); !filled.ok()) {
     return failed(filled.error());

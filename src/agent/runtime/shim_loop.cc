@@ -130,7 +130,12 @@ void Shim::release() {
   // Written before "go": whoever comes after a crash between the two finds process 1 gone with
   // kNotReleased and knows that the job never ran.
   memory_.set_releasing(true);
-  say_failure("memory", dir_.write_memory(memory_));
+  if (const Result<void> kept = dir_.write_memory(memory_); !kept.ok()) {
+    events_.push_back(agent_core::ShimFailed{
+        EndCause::StartFailed,
+        order_.node() + " cannot write to its disk: " + kept.error().message});
+    return;
+  }
   status_.set_running_since_unix_ms(unix_ms());
   status_.clear_progress();
   if (!gate_ || !gate_->go()) {
@@ -174,7 +179,9 @@ void Shim::report() {
     return;  // once bm-init says that the command runs
   }
   put_state(state_, status_);
-  say_failure("status", dir_.write_status(status_));
+  const Result<void> written = dir_.write_status(status_);
+  say_failure("status", written);
+  unreported_ = !written.ok();
 }
 
 std::optional<agent_core::ShimWanted> Shim::read_want() {
@@ -293,6 +300,9 @@ void Shim::keep_house() {
   std::array<char, 4096> ignored;
   while (notify_.valid() && ::read(notify_.get(), ignored.data(), ignored.size()) > 0) {
   }
+  if (unreported_) {
+    report();
+  }
   take_want();
   struct stat log = {};
   if (::stat(dir_.log_path().c_str(), &log) == 0 && log.st_size > kLogBytesMax) {
@@ -339,6 +349,11 @@ int Shim::run() {
   begin();
   while (state_.phase != ShimPhase::Ended) {
     turn();
+  }
+  // Nobody else knows how it ended.
+  while (unreported_) {
+    ::poll(nullptr, 0, kHousekeepingNs / 1'000'000);
+    report();
   }
   return failed_to_remove_ ? 1 : 0;
 }

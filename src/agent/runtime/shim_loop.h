@@ -82,6 +82,7 @@ class Shim {
   std::optional<JobCgroup> cgroup_;
   std::int64_t devices_due_ns_ = 0;
   bool failed_to_remove_ = false;
+  bool unreported_ = false;  // the status could not be written
 
   std::thread worker_;
   Timeline timeline_;

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -105,7 +106,12 @@ RuntimeOptions TestNode::options() const {
   return options;
 }
 
-TestNode::TestNode(const std::string& name) : name_(name) {
+TestNode::TestNode(const std::string& name, int disk_mib) : name_(name), disk_mib_(disk_mib) {
+  if (disk_mib_ > 0) {
+    must(make_dirs(state_dir()));
+    const std::string size = "size=" + std::to_string(disk_mib_) + "m";
+    EXPECT_EQ(::mount("none", state_dir().c_str(), "tmpfs", 0, size.c_str()), 0);
+  }
   must(make_dirs(dir_.file("dev")));
   std::string devices;
   for (int i = 0; i < kMinors; ++i) {
@@ -144,6 +150,9 @@ TestNode::~TestNode() {
   EXPECT_EQ(leftovers(), "");
   must(runtime_->remove_all());
   ::unlink(cdi_path_.c_str());
+  if (disk_mib_ > 0) {
+    EXPECT_EQ(::umount2(state_dir().c_str(), 0), 0);
+  }
 }
 
 v1::AttemptSpec TestNode::spec(const std::string& script, std::chrono::seconds lease) {

@@ -26,7 +26,8 @@ inline constexpr char kUserImage[] = "localhost/busybox:user";  // runs as user 
 
 class TestNode {
  public:
-  explicit TestNode(const std::string& name = "node-1");
+  // With `disk_mib` the state folder is a disk (tmpfs) of that size.
+  explicit TestNode(const std::string& name = "node-1", int disk_mib = 0);
   ~TestNode();  // ends everything and removes it
   TestNode(const TestNode&) = delete;
   TestNode& operator=(const TestNode&) = delete;
@@ -63,6 +64,7 @@ class TestNode {
   TempDir dir_;
   std::string name_;
   std::string cdi_path_;
+  int disk_mib_ = 0;
   std::unique_ptr<Runtime> runtime_;
   int leases_ = 0;
 };
