@@ -2,7 +2,7 @@
 PRESET ?= dev
 JOBS ?= $(shell nproc)
 
-.PHONY: help setup build release demo test test-long test-asan test-tsan bench fmt tidy package clean
+.PHONY: help setup build release demo test test-long test-asan test-tsan fuzz bench fmt tidy package clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ test-asan: setup ## tests under AddressSanitizer and UndefinedBehaviorSanitizer
 
 test-tsan: setup ## tests under ThreadSanitizer
 	@tools/test --preset tsan
+
+fuzz: setup ## each fuzz target for 60 s (clang)
+	@tools/fuzz
 
 bench: release ## figures as JSON, with their conditions
 	@tools/bench

@@ -20,5 +20,8 @@ if(BMGPU_SANITIZE)
   add_compile_options(-fsanitize=${BMGPU_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${BMGPU_SANITIZE})
 endif()
+if(BMGPU_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # libFuzzer follows the branches of our libraries
+endif()
 add_compile_options(-fno-plt -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
