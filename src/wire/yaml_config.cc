@@ -14,12 +14,19 @@
 
 namespace bmgpu::wire {
 
+struct YamlEntry;
+
 struct YamlNode {
   enum class Kind { Null, Scalar, List, Map } kind = Kind::Null;
   std::string scalar;
   int line = 0;
-  std::vector<std::pair<std::string, YamlNode>> map;
+  std::vector<YamlEntry> map;
   std::vector<YamlNode> list;
+};
+
+struct YamlEntry {
+  std::string key;
+  YamlNode value;
 };
 
 struct YamlState {
@@ -92,7 +99,7 @@ class TreeReader {
         return child;
       }
       child->line = entry.first.Mark().line + 1;
-      node.map.emplace_back(key, std::move(*child));
+      node.map.push_back(YamlEntry{key, std::move(*child)});
     }
     return node;
   }
@@ -150,7 +157,7 @@ bool YamlSection::has(std::string_view key) const {
     return false;
   }
   return std::any_of(node_->map.begin(), node_->map.end(),
-                     [key](const auto& entry) { return entry.first == key; });
+                     [key](const auto& entry) { return entry.key == key; });
 }
 
 void YamlSection::text(std::string_view key, std::string& value) {

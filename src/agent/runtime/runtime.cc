@@ -326,23 +326,21 @@ Result<void> PodmanRuntime::remove_all() {
   // Each container's monitor starts a clean-up command of the engine at its end. One that still
   // runs writes into these folders and mounts storage again, so they are removed until they are
   // gone.
-  Result<void> removed;
-  for (int again = 0; again < kRemoveTries; ++again) {
+  for (int tries = 1;; ++tries) {
     // The engine keeps its storage folder mounted on itself, and what a killed one left.
     detach_mounts_below(facts_.root());
-    removed = Result<void>();
+    Result<void> removed;
     for (const std::string& dir : {facts_.run_dir(), facts_.root(), pool_dir(),
                                    options_.state_dir + "/canary", facts_path()}) {
       if (Result<void> one = remove_tree(dir); !one.ok()) {
         removed = one;
       }
     }
-    if (removed.ok()) {
+    if (removed.ok() || tries == kRemoveTries) {
       return removed;
     }
     ::poll(nullptr, 0, kRemovePauseMs);
   }
-  return removed;
 }
 
 }  // namespace
