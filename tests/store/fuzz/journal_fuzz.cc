@@ -5,19 +5,28 @@
 
 #include "store/encoding.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
-  using namespace bmgpu;
+namespace bmgpu::store {
+namespace {
+
+int run_one(std::string_view bytes) {
   std::vector<core::Event> events;
-  if (!store::decode_events({reinterpret_cast<const char*>(data), size}, events).ok()) {
+  if (!decode_events(bytes, events).ok()) {
     if (!events.empty()) {
       std::abort();
     }
     return 0;
   }
-  store::EventEncoder encoder;
+  EventEncoder encoder;
   std::vector<core::Event> again;
-  if (!store::decode_events(encoder.encode(events), again).ok() || again != events) {
+  if (!decode_events(encoder.encode(events), again).ok() || again != events) {
     std::abort();
   }
   return 0;
+}
+
+}  // namespace
+}  // namespace bmgpu::store
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  return bmgpu::store::run_one({reinterpret_cast<const char*>(data), size});
 }
