@@ -26,13 +26,15 @@ const char* reason_text(v1::EndReason reason) {
     case v1::END_REASON_PREPARATION_TIMEOUT:
       return "it was not ready in time; not charged";
     case v1::END_REASON_CANCELLED:
-      return "it was cancelled while waiting";
+      return "it was cancelled before it started";
     case v1::END_REASON_EXPIRED:
       return "it waited too long";
     case v1::END_REASON_GPU_LOST:
       return "a GPU was lost";
     case v1::END_REASON_OUT_OF_MEMORY:
       return "the job hit its memory limit";
+    case v1::END_REASON_HOST_UNAVAILABLE:
+      return "the GPUs booked for it were not ready in time; not charged";
     default:
       return "the reason is newer than this bmcli";
   }
@@ -104,6 +106,12 @@ Cell state_cell(const v1::Order& order) {
       return {"running", Style::Green};
     case v1::ORDER_STATE_ENDING:
       return {"ending", Style::Yellow};
+    case v1::ORDER_STATE_BOOKED:
+      return {"booked", Style::Green};
+    case v1::ORDER_STATE_CANCELLED:
+      return {"cancelled", Style::Yellow};
+    case v1::ORDER_STATE_HELD:
+      return {"held", Style::Green};
     case v1::ORDER_STATE_ENDED:
       return ended_cell(order);
     default:

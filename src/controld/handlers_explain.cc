@@ -46,6 +46,15 @@ void explain_order(v1::ExplainResponse& response, const v1::Order& order) {
     case v1::ORDER_STATE_RUNNING:
       line(order.lease() + " on " + order.node() + ": runs");
       break;
+    case v1::ORDER_STATE_BOOKED:
+      line(order.lease() + " on " + order.node() + ": booked, not billed before its start");
+      break;
+    case v1::ORDER_STATE_CANCELLED:
+      line(order.lease() + ": given back before its start; its fee is settled then");
+      break;
+    case v1::ORDER_STATE_HELD:
+      line(order.lease() + " on " + order.node() + ": held without a job, and billed");
+      break;
     case v1::ORDER_STATE_ENDING:
       line(order.lease() + " on " + order.node() + ": ends; metering has stopped");
       break;

@@ -82,8 +82,10 @@ Result<void> Orders::load(const core::State& state) {
     if (!loaded) {
       return loaded;
     }
-    logs_.expect({id, 0, lease.attempts.front().number},
-                 lease.allocations.back().ranks.front().node);
+    if (!lease.attempts.empty()) {
+      logs_.expect({id, 0, lease.attempts.front().number},
+                   lease.allocations.back().ranks.front().node);
+    }
   }
   return {};
 }
@@ -93,17 +95,20 @@ void Orders::observe(Turn& turn, const core::Event& event) {
   if (const auto* queued = std::get_if<core::OrderQueued>(&event)) {
     turn.touch(queued->order.id);
   } else if (const auto* granted = std::get_if<core::LeaseGranted>(&event)) {
-    const core::Lease& lease = granted->lease;
+    turn.touch(granted->lease.order);
+    expect_log(turn, granted->lease, granted->lease.attempts);
+  } else if (const auto* started = std::get_if<core::LeaseStarted>(&event)) {
+    const core::Lease& lease = state.leases.at(started->id);
     turn.touch(lease.order);
-    const LogKey key{lease.id, 0, lease.attempts.front().number};
-    logs_.expect(key, lease.allocations.back().ranks.front().node);
-    const auto [first, last] = lease_waiters_.equal_range(lease.order);
-    for (auto at = first; at != last; ++at) {
-      turn.after_commit([use = at->second, key](const Result<void>& durable) {
-        use(durable ? std::optional(key) : std::nullopt);
-      });
-    }
-    lease_waiters_.erase(first, last);
+    expect_log(turn, lease, started->attempts);
+  } else if (const auto* given = std::get_if<core::JobGiven>(&event)) {
+    const core::Lease& lease = state.leases.at(given->id);
+    turn.touch(lease.order);
+    expect_log(turn, lease, given->attempts);
+  } else if (const auto* moved = std::get_if<core::LeaseMoved>(&event)) {
+    turn.touch(state.leases.at(moved->id).order);
+  } else if (const auto* cancelled = std::get_if<core::LeaseCancelled>(&event)) {
+    turn.touch(state.leases.at(cancelled->id).order);
   } else if (const auto* running = std::get_if<core::LeaseRunning>(&event)) {
     turn.touch(state.leases.at(running->id).order);
   } else if (const auto* extended = std::get_if<core::LeaseExtended>(&event)) {
@@ -114,17 +119,42 @@ void Orders::observe(Turn& turn, const core::Event& event) {
     const core::Lease& lease = state.leases.at(over->id);
     const OrderContext context{directory_, job(lease.order), ""};
     ended(turn, lease.order, ended_view(state, lease, *over, context, turn.now()));
-    logs_.ended({lease.id, 0, lease.attempts.front().number});
+    if (lease.attempts.empty()) {
+      no_log(turn, lease.order);
+    } else {
+      logs_.ended({lease.id, 0, lease.attempts.front().number});
+    }
   } else if (const auto* closed = std::get_if<core::OrderClosed>(&event)) {
     const core::Order& order = state.waiting.at(closed->id);
     const OrderContext context{directory_, job(order.id), ""};
     ended(turn, order.id, closed_view(state, order, *closed, context, turn.now()));
-    const auto [first, last] = lease_waiters_.equal_range(order.id);
-    for (auto at = first; at != last; ++at) {
-      turn.after_commit([use = at->second](const Result<void>&) { use(std::nullopt); });
-    }
-    lease_waiters_.erase(first, last);
+    no_log(turn, order.id);
   }
+}
+
+// What waits for the order's log hears where it is; a booked lease's comes with its start.
+void Orders::expect_log(Turn& turn, const core::Lease& lease,
+                        const std::vector<core::Attempt>& attempts) {
+  if (attempts.empty()) {
+    return;
+  }
+  const LogKey key{lease.id, 0, attempts.front().number};
+  logs_.expect(key, lease.allocations.back().ranks.front().node);
+  const auto [first, last] = lease_waiters_.equal_range(lease.order);
+  for (auto at = first; at != last; ++at) {
+    turn.after_commit([use = at->second, key](const Result<void>& durable) {
+      use(durable ? std::optional(key) : std::nullopt);
+    });
+  }
+  lease_waiters_.erase(first, last);
+}
+
+void Orders::no_log(Turn& turn, OrderId order) {
+  const auto [first, last] = lease_waiters_.equal_range(order);
+  for (auto at = first; at != last; ++at) {
+    turn.after_commit([use = at->second](const Result<void>&) { use(std::nullopt); });
+  }
+  lease_waiters_.erase(first, last);
 }
 
 void Orders::ended(Turn& turn, OrderId order, v1::Order view) {
@@ -296,7 +326,9 @@ void Orders::watch(OrderId order, wire::Encoding encoding, std::shared_ptr<api::
 
 void Orders::when_leased(OrderId order, const core::State& state,
                          std::function<void(std::optional<LogKey>)> use) {
-  if (state.waiting.contains(order)) {
+  const auto lease = state.leases.find(LeaseId(order.value()));
+  const bool starts_later = lease != state.leases.end() && lease->second.attempts.empty();
+  if (state.waiting.contains(order) || starts_later) {
     lease_waiters_.emplace(order, std::move(use));
   } else if (is_over(state, order)) {
     const Result<std::optional<v1::Order>> over = ended_order(order);

@@ -78,6 +78,8 @@ class Orders {
   struct Recent;  // an order that is over, as long as history may not show it yet
 
   void ended(Turn& turn, OrderId order, v1::Order view);
+  void expect_log(Turn& turn, const core::Lease& lease, const std::vector<core::Attempt>& attempts);
+  void no_log(Turn& turn, OrderId order);
   bool is_over(const core::State& state, OrderId order) const;
   Result<std::optional<v1::Order>> ended_order(OrderId order) const;
   void add_ended(std::vector<v1::Order>& orders, AccountId account, std::size_t limit) const;

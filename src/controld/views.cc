@@ -38,6 +38,8 @@ v1::EndReason to_wire(core::EndReason reason) {
       return v1::END_REASON_GPU_LOST;
     case core::EndReason::OutOfMemory:
       return v1::END_REASON_OUT_OF_MEMORY;
+    case core::EndReason::HostUnavailable:
+      return v1::END_REASON_HOST_UNAVAILABLE;
   }
   check(false, "views: unknown end reason");
   return v1::END_REASON_UNSPECIFIED;
@@ -45,6 +47,12 @@ v1::EndReason to_wire(core::EndReason reason) {
 
 v1::OrderState to_wire(core::LeaseState state) {
   switch (state) {
+    case core::LeaseState::Booked:
+      return v1::ORDER_STATE_BOOKED;
+    case core::LeaseState::Cancelled:
+      return v1::ORDER_STATE_CANCELLED;
+    case core::LeaseState::Held:
+      return v1::ORDER_STATE_HELD;
     case core::LeaseState::Preparing:
       return v1::ORDER_STATE_PREPARING;
     case core::LeaseState::Running:
@@ -62,8 +70,7 @@ std::string gpu_uuid(const core::State& state, NodeId node, GpuId gpu) {
       return record.uuid;
     }
   }
-  check(false, "views: a lease holds a GPU that its node lacks");
-  return "";
+  return "";  // booked on a GPU that is gone since: it will get another
 }
 
 void add_job(v1::Order& view, const OrderContext& context) {
@@ -102,7 +109,9 @@ v1::Order lease_facts(const core::State& state, const core::Lease& lease,
     const std::optional<NodeEntry> node = context.directory.node(rank.node);
     view.set_node(node ? node->name : wire::to_text(rank.node));
     for (const core::Item& item : rank.items) {
-      view.add_gpu_uuids(gpu_uuid(state, rank.node, item.gpu));
+      if (std::string uuid = gpu_uuid(state, rank.node, item.gpu); !uuid.empty()) {
+        view.add_gpu_uuids(std::move(uuid));
+      }
     }
   }
   add_job(view, context);

@@ -21,6 +21,14 @@ struct DrainNode {
 struct ResumeNode {
   NodeId node;
 };
+// The GPUs that are expected to be wanted, slot by slot, in one class and site: a forecast. It
+// replaces the one before; slots that it does not name are expected like a week ago.
+struct SetDemandCurve {
+  ClassId gpu_class;
+  SiteId site;
+  SlotNumber first;
+  std::vector<std::int64_t> gpus;  // by slot from `first` on; empty: no forecast any more
+};
 
 // --- nodes (sent by bmd on behalf of an authenticated node)
 // ---------------------------------------- Inventory: the first makes the node known, later ones
@@ -74,15 +82,24 @@ struct RequestQuote {
   Resources resources;
   Duration duration;
   Price price_limit;  // 0 = none
+  TimeWish wish{};
 };
 struct PlaceOrder {
   AccountId tenant;
   Resources resources;
   Duration duration;
   Price price_limit;  // average per GPU-slot; 0 = none
-  QuoteId quote;      // none: priced now
+  QuoteId quote;      // none: priced now. Its wish for time counts, not this order's
   RestartPolicy restart = RestartPolicy::HostFailure;
   bool refuse_if_unavailable = false;
+  TimeWish wish{};
+  bool without_job = false;  // a reservation: the GPUs are held and metered from the start on
+};
+// A job for a lease that was reserved without one. Before its start it becomes an ordinary booking.
+struct GiveJob {
+  AccountId tenant;
+  OrderId order;
+  RestartPolicy restart = RestartPolicy::HostFailure;
 };
 // Ends a lease or cancels a waiting order. By its tenant, or by an operator (tenant none).
 struct StopOrder {
@@ -97,12 +114,13 @@ struct ExtendLease {
 };
 
 // --- time ------------------------------------------------------------------------------------
-// Ends what is over, expires quotes and old orders, serves waiting orders, moves prices. Sent at
-// least once a second and at next_deadline().
+// Ends what is over, starts what was booked, closes slots, expires quotes and old orders, serves
+// waiting orders, moves prices. Sent at least once a second and at next_deadline().
 struct Tick {};
 
-using Command = std::variant<SetPolicy, DrainNode, ResumeNode, RegisterNode, SetNodeReady,
-                             DeclareNodeLost, ReportGpu, ReportAttemptRunning, ReportAttemptEnded,
-                             RequestQuote, PlaceOrder, StopOrder, ExtendLease, Tick>;
+using Command =
+    std::variant<SetPolicy, DrainNode, ResumeNode, RegisterNode, SetNodeReady, DeclareNodeLost,
+                 ReportGpu, ReportAttemptRunning, ReportAttemptEnded, RequestQuote, PlaceOrder,
+                 StopOrder, ExtendLease, SetDemandCurve, GiveJob, Tick>;
 
 }  // namespace bmgpu::core

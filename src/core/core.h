@@ -44,12 +44,21 @@ struct Refused {
 };
 struct OrderAnswer {  // PlaceOrder, StopOrder, ExtendLease; view it with order_view()
   OrderId order;
-  std::optional<LeaseId> lease;    // absent while it waits
-  std::optional<Reason> waiting;   // why it waits
+  std::optional<LeaseId> lease;   // absent while it waits
+  std::optional<Reason> waiting;  // why it waits
   bool operator==(const OrderAnswer&) const = default;
+};
+// A start and what a lease from then on would cost.
+struct StartOption {
+  Instant start;
+  Money total;
+  bool operator==(const StartOption&) const = default;
 };
 struct QuoteAnswer {
   QuoteId quote;
+  // Of a quote with a wish for time, at the same moment; promised by no quote.
+  std::optional<StartOption> now;   // absent: it could not start now
+  std::vector<StartOption> others;  // the next cheapest starts, at most two
   bool operator==(const QuoteAnswer&) const = default;
 };
 using Answer = std::variant<Done, Refused, OrderAnswer, QuoteAnswer>;

@@ -16,9 +16,20 @@ void add_node_of(const State& state, LeaseId id, std::vector<NodeId>& nodes) {
 // The nodes whose desired set an event changes. `state` is the one before the event.
 void add_nodes(const State& state, const Event& event, std::vector<NodeId>& nodes) {
   if (const auto* granted = std::get_if<LeaseGranted>(&event)) {
+    if (granted->lease.state == LeaseState::Booked) {
+      return;
+    }
     for (const RankPlacement& rank : granted->lease.allocations.back().ranks) {
       nodes.push_back(rank.node);
     }
+  } else if (const auto* started = std::get_if<LeaseStarted>(&event)) {
+    add_node_of(state, started->id, nodes);
+  } else if (const auto* moved = std::get_if<LeaseMoved>(&event)) {  // it may start with it
+    for (const RankPlacement& rank : moved->ranks) {
+      nodes.push_back(rank.node);
+    }
+  } else if (const auto* given = std::get_if<JobGiven>(&event)) {
+    add_node_of(state, given->id, nodes);
   } else if (const auto* extended = std::get_if<LeaseExtended>(&event)) {
     add_node_of(state, extended->id, nodes);
   } else if (const auto* ending = std::get_if<LeaseEnding>(&event)) {

@@ -74,20 +74,30 @@ struct Fields {
             v.demand_k_permille, v.duration_decay_permille, v.floor_permille,
             v.load_threshold_permille, v.load_slope_permille, v.surge_cap_permille,
             v.quote_lifetime, v.billed_min, v.preparation_max, v.waiting_max, v.load_horizon,
-            v.price_tick, v.delisted_supply, v.drivers_accepted);
+            v.price_tick, v.delisted_supply, v.turnaround, v.cancel_fee_permille,
+            v.drivers_accepted);
   }
   static void add(Digest& to, const Lease& v) {
     add_all(to, v.id, v.order, v.tenant, v.gpu_class, v.site, v.gpus, v.start, v.end, v.slot_prices,
             v.allocations, v.attempts, v.policy, v.restart, v.state, v.running_since, v.ending,
-            v.ending_since, v.ending_detail, v.exit_code, v.price_limit, v.quoted, v.billed_min);
+            v.ending_since, v.ending_detail, v.exit_code, v.price_limit, v.quoted, v.billed_min,
+            v.placed, v.started, v.preparing_since, v.owner_floor, v.cancel_fee_permille,
+            v.without_job, v.delayed);
   }
   static void add(Digest& to, const Order& v) {
     add_all(to, v.id, v.tenant, v.resources, v.duration, v.price_limit, v.restart, v.placed,
-            v.gpu_class, v.site);
+            v.gpu_class, v.site, v.without_job);
+  }
+  static void add(Digest& to, const Interval& v) { add_all(to, v.from, v.until); }
+  static void add(Digest& to, const TimeWish& v) {
+    add_all(to, v.start, v.earliest, v.deadline, v.allowed);
+  }
+  static void add(Digest& to, const ClosedPool& v) {
+    add_all(to, v.gpu_class, v.site, v.price, v.demand, v.supply);
   }
   static void add(Digest& to, const Quote& v) {
     add_all(to, v.id, v.tenant, v.resources, v.gpu_class, v.site, v.owner_floor, v.duration,
-            v.start, v.expires, v.slot_prices, v.total, v.factors, v.policy);
+            v.start, v.expires, v.slot_prices, v.total, v.factors, v.policy, v.wish, v.issued);
   }
 
   static void add(Digest& to, const PolicySet& v) { add(to, v.policy); }
@@ -114,12 +124,21 @@ struct Fields {
   }
   static void add(Digest& to, const LeaseEnded& v) {
     add_all(to, v.id, v.order, v.tenant, v.reason, v.at, v.billed_from, v.billed, v.charged,
-            v.quoted, v.exit_code, v.detail);
+            v.quoted, v.exit_code, v.detail, v.fee);
   }
+  static void add(Digest& to, const LeaseStarted& v) { add_all(to, v.id, v.at, v.attempts); }
+  static void add(Digest& to, const LeaseMoved& v) { add_all(to, v.id, v.at, v.ranks, v.detail); }
+  static void add(Digest& to, const LeaseDelayed& v) { add_all(to, v.id, v.at, v.detail); }
+  static void add(Digest& to, const LeaseCancelled& v) { add_all(to, v.id, v.at); }
+  static void add(Digest& to, const JobGiven& v) { add_all(to, v.id, v.at, v.restart, v.attempts); }
+  static void add(Digest& to, const DemandCurveSet& v) {
+    add_all(to, v.gpu_class, v.site, v.first, v.gpus);
+  }
+  static void add(Digest& to, const SlotClosed& v) { add_all(to, v.slot, v.at, v.pools); }
   static void add(Digest& to, const PricesMoved& v) { add_all(to, v.at, v.prices); }
   static void add(Digest& to, const OrdersReviewed& v) { add(to, v.at); }
   static void add(Digest& to, const CountersSet& v) {
-    add_all(to, v.next_id, v.last_stamp, v.review_due);
+    add_all(to, v.next_id, v.last_stamp, v.review_due, v.open_slot);
   }
 };
 

@@ -83,7 +83,8 @@ struct OrderClosed {  // a waiting order that will never be served
   EndReason reason = EndReason::Cancelled;
   bool operator==(const OrderClosed&) const = default;
 };
-// Removes the waiting order of the same OrderId, if any; the items become Leased.
+// Removes the waiting order of the same OrderId, if any. The items become Leased, unless the lease
+// is Booked: then they are kept free for it.
 struct LeaseGranted {
   Lease lease;
   bool operator==(const LeaseGranted&) const = default;
@@ -94,12 +95,48 @@ struct LeaseRunning {
   Instant since;
   bool operator==(const LeaseRunning&) const = default;
 };
+// A booked lease begins; its items become Leased.
+struct LeaseStarted {
+  LeaseId id;
+  Instant at;
+  std::vector<Attempt> attempts;  // by rank; empty: it was reserved without a job
+  bool operator==(const LeaseStarted&) const = default;
+};
+// A booked lease gets equal items elsewhere. Prices and times stay.
+struct LeaseMoved {
+  LeaseId id;
+  Instant at;
+  std::vector<RankPlacement> ranks;
+  std::string detail;  // why
+  bool operator==(const LeaseMoved&) const = default;
+};
+// A booked lease is due, but its items are not ready and nothing equal is free.
+struct LeaseDelayed {
+  LeaseId id;
+  Instant at;
+  std::string detail;  // why
+  bool operator==(const LeaseDelayed&) const = default;
+};
+// A booked lease is given back before its start. Its end, with the fee, follows at its start.
+struct LeaseCancelled {
+  LeaseId id;
+  Instant at;
+  bool operator==(const LeaseCancelled&) const = default;
+};
+// A lease that was reserved gets its job. Before its start: attempts are empty, they come with it.
+struct JobGiven {
+  LeaseId id;
+  Instant at;
+  RestartPolicy restart = RestartPolicy::HostFailure;
+  std::vector<Attempt> attempts;  // by rank
+  bool operator==(const JobGiven&) const = default;
+};
 struct LeaseExtended {
   LeaseId id;
   Instant end;
   std::vector<Price> slot_prices;  // the whole list, old prices unchanged
   PolicyVersion policy;
-  Money quoted;                    // the most that it can cost now
+  Money quoted;  // the most that it can cost now
   Price price_limit;
   bool operator==(const LeaseExtended&) const = default;
 };
@@ -120,11 +157,12 @@ struct LeaseEnded {
   EndReason reason = EndReason::JobExited;
   Instant at;
   std::optional<Instant> billed_from;
-  Duration billed;   // wall time charged; times gpus = GPU time
+  Duration billed;  // wall time charged; times gpus = GPU time
   Money charged;
-  Money quoted;      // the most that it could have cost
+  Money quoted;  // the most that it could have cost
   std::optional<std::int32_t> exit_code;
   std::string detail;
+  Money fee{};  // the part of `charged` that is for time given back, not for time used
   bool operator==(const LeaseEnded&) const = default;
 };
 // The price of one GPU's next slot in a class and site, as noted at the price tick: waiting orders
@@ -141,6 +179,30 @@ struct PricesMoved {
   std::vector<PoolPrice> prices;
   bool operator==(const PricesMoved&) const = default;
 };
+// The forecast of SetDemandCurve.
+struct DemandCurveSet {
+  ClassId gpu_class;
+  SiteId site;
+  SlotNumber first;
+  std::vector<std::int64_t> gpus;
+  bool operator==(const DemandCurveSet&) const = default;
+};
+// What a class and site was at the end of a slot.
+struct ClosedPool {
+  ClassId gpu_class;
+  SiteId site;
+  Price price;              // of one GPU's first slot
+  std::int64_t demand = 0;  // GPUs leased and waited for; what was only expected is not in it
+  std::int64_t supply = 0;
+  bool operator==(const ClosedPool&) const = default;
+};
+// A quarter hour is over. The book goes on to the next one.
+struct SlotClosed {
+  SlotNumber slot;
+  Instant at;
+  std::vector<ClosedPool> pools;
+  bool operator==(const SlotClosed&) const = default;
+};
 // Every waiting order was looked at since capacity or prices last changed; none can start now.
 struct OrdersReviewed {
   Instant at;
@@ -151,6 +213,7 @@ struct CountersSet {
   std::uint64_t next_id = 1;
   Instant last_stamp;
   bool review_due = false;  // capacity or prices changed since the last OrdersReviewed
+  SlotNumber open_slot{};   // the first that is not closed; 0: no time has passed yet
   bool operator==(const CountersSet&) const = default;
 };
 
@@ -158,6 +221,7 @@ using Event =
     std::variant<PolicySet, ClassDefined, NodeRegistered, NodeReadyChanged, NodeListingChanged,
                  NodeLost, GpuStateChanged, QuoteIssued, QuoteClosed, OrderQueued, OrderClosed,
                  LeaseGranted, LeaseRunning, LeaseExtended, LeaseEnding, LeaseEnded, CountersSet,
-                 NodeLeftSupply, PricesMoved, OrdersReviewed>;
+                 NodeLeftSupply, PricesMoved, OrdersReviewed, LeaseStarted, LeaseMoved,
+                 LeaseDelayed, LeaseCancelled, JobGiven, DemandCurveSet, SlotClosed>;
 
 }  // namespace bmgpu::core

@@ -21,6 +21,8 @@ Decision handle(const State& state, const Stamp& stamp, const RequestQuote& comm
 Decision handle(const State& state, const Stamp& stamp, const PlaceOrder& command);
 Decision handle(const State& state, const Stamp& stamp, const StopOrder& command);
 Decision handle(const State& state, const Stamp& stamp, const ExtendLease& command);
+Decision handle(const State& state, const Stamp& stamp, const SetDemandCurve& command);
+Decision handle(const State& state, const Stamp& stamp, const GiveJob& command);
 Decision handle(const State& state, const Stamp& stamp, const Tick& command);
 
 Decision done();

@@ -193,20 +193,30 @@ void remove_waiting(State& state, const Order& order) {
 }
 
 std::optional<Deadline> deadline_of(const State& state, const Lease& lease) {
+  const auto at = [&](Instant when) {
+    return Deadline{when, DeadlineKind::Lease, lease.id.value()};
+  };
   switch (lease.state) {
+    case LeaseState::Booked:
+      return at(lease.delayed ? std::min(lease.end, lease.start + state.policy.turnaround)
+                              : lease.start);
+    case LeaseState::Cancelled:
+      return at(lease.start);
     case LeaseState::Preparing:
-      return Deadline{std::min(lease.end, lease.start + state.policy.preparation_max),
-                      DeadlineKind::Lease, lease.id.value()};
+      return at(std::min(lease.end, lease.preparing_since + state.policy.preparation_max));
+    case LeaseState::Held:
     case LeaseState::Running:
-      return Deadline{lease.end, DeadlineKind::Lease, lease.id.value()};
+      return at(lease.end);
     case LeaseState::Ending:
       break;  // the node's word ends it
   }
   return std::nullopt;
 }
 
-Deadline deadline_of(const Quote& quote) {
-  return Deadline{quote.expires, DeadlineKind::Quote, quote.id.value()};
+// An expired quote is kept as long again: until then it can be taken at the price of the day.
+Deadline deadline_of(const State& state, const Quote& quote) {
+  return Deadline{quote.expires + state.policy.quote_lifetime, DeadlineKind::Quote,
+                  quote.id.value()};
 }
 
 Deadline deadline_of(const State& state, const Order& order) {
@@ -245,7 +255,7 @@ void refresh_after_policy(State& state) {
     }
   }
   for (const auto& [id, quote] : state.quotes) {
-    state.deadlines.insert(deadline_of(quote));
+    state.deadlines.insert(deadline_of(state, quote));
   }
   for (const auto& [id, order] : state.waiting) {
     state.deadlines.insert(deadline_of(state, order));

@@ -37,7 +37,7 @@ void remove_waiting(State& state, const Order& order);
 
 // The next time at which the clock alone changes the thing; absent: never.
 std::optional<Deadline> deadline_of(const State& state, const Lease& lease);
-Deadline deadline_of(const Quote& quote);
+Deadline deadline_of(const State& state, const Quote& quote);
 Deadline deadline_of(const State& state, const Order& order);
 std::optional<Deadline> deadline_of(const State& state, const NodeRecord& node);
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "core/book/stays.h"
 #include "core/core.h"
 #include "core/indexes.h"
 #include "core/ledger/charge.h"
@@ -11,10 +12,17 @@
 namespace bmgpu::core {
 namespace {
 
+bool holds_items(const Lease& lease) {
+  return lease.state != LeaseState::Booked && lease.state != LeaseState::Cancelled;
+}
+
 // At each GPU Σ thousandths ≤ 1000 and Σ memory ≤ its own; the record names the one lease.
 void each_gpu_is_sold_once(const State& state) {
   std::map<GpuId, std::pair<std::int64_t, std::int64_t>> sold;
   for (const auto& [id, lease] : state.leases) {
+    if (!holds_items(lease)) {
+      continue;
+    }
     for (const RankPlacement& rank : lease.allocations.back().ranks) {
       for (const Item& item : rank.items) {
         auto& [thousandths, memory_mib] = sold[item.gpu];
@@ -63,6 +71,9 @@ void gpu_states_are_true(const State& state) {
 void node_resources_add_up(const State& state) {
   std::map<NodeId, NodeCapacity> used;
   for (const auto& [id, lease] : state.leases) {
+    if (!holds_items(lease)) {
+      continue;
+    }
     for (const RankPlacement& rank : lease.allocations.back().ranks) {
       used[rank.node].cpu_millis += rank.cpu_millis;
       used[rank.node].memory_mib += rank.memory_mib;
@@ -86,9 +97,16 @@ void leases_are_whole(const State& state) {
     check(lease.end - lease.start <= Limits::kLeaseMax, "invariant: a lease is too long");
     check(lease.allocations.back().until == lease.end, "invariant: two ends of a lease");
     const auto& ranks = lease.allocations.back().ranks;
-    check(lease.attempts.size() == ranks.size(), "invariant: not one attempt a rank");
-    check((lease.state == LeaseState::Ending) == lease.ending.has_value(),
-          "invariant: a reason to end without ending, or not");
+    const bool has_job = holds_items(lease) && lease.state != LeaseState::Held;
+    check(lease.attempts.size() == (has_job ? ranks.size() : 0),
+          "invariant: not one attempt a rank");
+    check(lease.state != LeaseState::Held || (lease.without_job && lease.running_since),
+          "invariant: held with a job, or without a meter");
+    check(!lease.delayed || lease.state == LeaseState::Booked, "invariant: delayed, not booked");
+    check(lease.placed <= lease.start && lease.start <= lease.started,
+          "invariant: a lease begins before it was granted");
+    const bool is_over = lease.state == LeaseState::Ending || lease.state == LeaseState::Cancelled;
+    check(is_over == lease.ending.has_value(), "invariant: a reason to end without ending, or not");
     check(lease.ending.has_value() == lease.ending_since.has_value(),
           "invariant: an end without a time");
     check(lease.state != LeaseState::Running || lease.running_since.has_value(),
@@ -143,7 +161,7 @@ void deadlines_are_complete(const State& state) {
     }
   }
   for (const auto& [id, quote] : state.quotes) {
-    expected.insert(deadline_of(quote));
+    expected.insert(deadline_of(state, quote));
   }
   for (const auto& [id, order] : state.waiting) {
     expected.insert(deadline_of(state, order));
@@ -171,6 +189,9 @@ void pools_are_true(const State& state) {
     add_waiting(fresh, order);
   }
   for (const auto& [id, lease] : state.leases) {
+    if (!holds_items(lease)) {
+      continue;
+    }
     PoolRecord& pool = fresh.pools.at(PoolKey{lease.gpu_class, lease.site});
     for (const RankPlacement& rank : lease.allocations.back().ranks) {
       const bool owners_use = lease.tenant == state.nodes.at(rank.node).owner;
@@ -186,6 +207,80 @@ void pools_are_true(const State& state) {
   }
 }
 
+// At no instant two leases have the same GPU, as planned, and each has its place on its node.
+void stays_are_true(const State& state) {
+  std::size_t places = 0;
+  for (const auto& [id, node] : state.nodes) {
+    std::int64_t booked = 0;
+    std::map<std::pair<ClassId, std::uint64_t>, Instant> until;  // by lane
+    for (const Stay& stay : node.stays) {
+      const Lease& lease = state.leases.at(stay.lease);
+      const RankPlacement& rank = lease.allocations.back().ranks.front();
+      check(stay == Stay{lease.start,
+                         lease.end,
+                         lease.id,
+                         lease.gpu_class,
+                         lanes_of(node, lease.gpu_class, rank.items),
+                         {rank.cpu_millis, rank.memory_mib, rank.scratch_mib},
+                         lease.state == LeaseState::Booked},
+            "invariant: a place in the book");
+      booked += stay.booked ? 1 : 0;
+      for (std::uint64_t lanes = stay.lanes; lanes != 0; lanes &= lanes - 1) {
+        Instant& free_from = until[{stay.gpu_class, lanes & ~(lanes - 1)}];
+        check(free_from <= stay.from, "invariant: a GPU is booked twice");
+        free_from = stay.until;
+      }
+    }
+    check(booked == node.booked, "invariant: the number of a node's bookings");
+    places += node.stays.size();
+  }
+  const auto with_place = std::count_if(state.leases.begin(), state.leases.end(), [](auto& entry) {
+    return entry.second.state != LeaseState::Cancelled;
+  });
+  check(static_cast<std::ptrdiff_t>(places) == with_place, "invariant: a lease without its place");
+}
+
+// The calendars say what leases and nodes say, and so do the lists of leases in trouble.
+void book_is_true(const State& state) {
+  State fresh;
+  fresh.policy = state.policy;
+  fresh.open_slot = state.open_slot;
+  fresh.leases = state.leases;
+  for (const auto& [key, calendar] : state.calendars) {
+    check(calendar.first() == state.open_slot, "invariant: a calendar of another time");
+    fresh.calendars.try_emplace(key, state.open_slot);
+  }
+  for (const auto& [id, node] : state.nodes) {
+    NodeRecord& copy = fresh.nodes.emplace(id, node).first->second;
+    copy.stays.clear();
+    copy.rows.clear();
+    copy.booked = 0;
+    enter_book(fresh, copy);
+  }
+  for (const auto& [id, lease] : state.leases) {
+    if (lease.state != LeaseState::Cancelled) {
+      add_stay(fresh, lease);
+    }
+  }
+  for (const auto& [key, calendar] : state.calendars) {
+    check(calendar.says_the_same(fresh.calendars.at(key)), "invariant: the book's slots");
+  }
+  check(fresh.far_leases == state.far_leases, "invariant: leases beyond the book");
+  check(fresh.delayed == state.delayed, "invariant: delayed leases");
+  check(fresh.displaced == state.displaced, "invariant: displaced leases");
+}
+
+// The last closed slots, each once, in order, before the open one.
+void closed_slots_are_in_order(const State& state) {
+  check(std::ssize(state.closed_slots) <= Limits::kClosedSlots, "invariant: too many closed slots");
+  SlotNumber next;
+  for (const SlotClosed& closed : state.closed_slots) {
+    check(closed.slot >= next, "invariant: closed slots out of order");
+    next = closed.slot + SlotNumber(1);
+  }
+  check(next <= state.open_slot, "invariant: a closed slot is open");
+}
+
 }  // namespace
 
 void check_invariants(const State& state) {
@@ -197,6 +292,9 @@ void check_invariants(const State& state) {
   orders_are_known_once(state);
   deadlines_are_complete(state);
   pools_are_true(state);
+  stays_are_true(state);
+  book_is_true(state);
+  closed_slots_are_in_order(state);
 }
 
 }  // namespace bmgpu::core

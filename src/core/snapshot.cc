@@ -55,15 +55,21 @@ PricesMoved prices(const State& state) {
 }  // namespace
 
 std::vector<Event> snapshot(const State& state) {
+  const CountersSet counters{state.next_id, state.last_stamp, state.review_due, state.open_slot};
   std::vector<Event> events;
+  events.push_back(counters);  // the clock first: leases take their places in the book by it
   if (!state.policy.version.is_none()) {
     events.push_back(PolicySet{state.policy});
   }
   for (const auto& [id, record] : state.classes) {
     events.push_back(ClassDefined{id, record.spec});
   }
+  events.insert(events.end(), state.closed_slots.begin(), state.closed_slots.end());
   for (const auto& [id, node] : state.nodes) {
     add_node(node, events);
+  }
+  for (const auto& [key, curve] : state.curves) {
+    events.push_back(curve);
   }
   for (const auto& [id, lease] : state.leases) {
     events.push_back(LeaseGranted{lease});
@@ -78,7 +84,7 @@ std::vector<Event> snapshot(const State& state) {
     events.push_back(QuoteIssued{quote});
   }
   events.push_back(prices(state));
-  events.push_back(CountersSet{state.next_id, state.last_stamp, state.review_due});
+  events.push_back(counters);  // what is due for review is known only now
   return events;
 }
 

@@ -7,13 +7,17 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/fixed.h"
+#include "core/book/calendar.h"
+#include "core/events.h"
 #include "core/types.h"
 
 namespace bmgpu::core {
@@ -24,8 +28,20 @@ struct GpuRecord {
   std::string uuid;
   GpuState state = GpuState::Free;
   bool named = true;        // by the node's latest inventory
-  LeaseId lease{};            // that holds it, none if nobody's; a Failed one may still be held
+  LeaseId lease{};          // that holds it, none if nobody's; a Failed one may still be held
   bool owners_use = false;  // the lease is the node owner's own: neither supply nor demand
+};
+
+// What a lease, live or booked, has of a node, and until when as planned.
+struct Stay {
+  Instant from;
+  Instant until;
+  LeaseId lease;
+  ClassId gpu_class;
+  std::uint64_t lanes = 0;  // bits of its row in the calendar; lacks GPUs that are gone
+  NodeCapacity takes;
+  bool booked = false;  // it has not started
+  bool operator==(const Stay&) const = default;
 };
 
 struct NodeRecord {
@@ -45,8 +61,11 @@ struct NodeRecord {
   // Derived.
   NodeCapacity used;
   std::int64_t gpus_named = 0;
-  std::vector<ClassId> classes;  // of its GPUs, by id
-  std::set<LeaseId> leases;
+  std::vector<ClassId> classes;                    // of its GPUs, by id
+  std::set<LeaseId> leases;                        // that have started
+  std::vector<Stay> stays;                         // by start, then lease
+  std::int64_t booked = 0;                         // stays that have not started
+  std::vector<std::optional<Calendar::Row>> rows;  // by class; none without a named GPU of it
 };
 
 struct ClassRecord {
@@ -109,7 +128,10 @@ struct State {
   std::uint64_t next_id = 1;
   Instant last_stamp;
   Instant last_price_tick;
-  bool review_due = false;  // capacity or prices changed while orders wait
+  bool review_due = false;  // capacity or prices changed while orders or booked leases wait
+  SlotNumber open_slot;     // the first that is not closed; 0: no time has passed yet
+  std::deque<SlotClosed> closed_slots;  // the last Limits::kClosedSlots, oldest first
+  std::map<PoolKey, DemandCurveSet> curves;
 
   std::map<ClassId, ClassRecord> classes;
   std::map<NodeId, NodeRecord> nodes;
@@ -125,6 +147,12 @@ struct State {
   std::map<Resources, std::set<QueueKey>, ResourcesLess> queue;
   std::map<AccountId, std::set<OrderId>> orders_of_tenant;
   std::set<Deadline> deadlines;
+  std::map<PoolKey, Calendar> calendars;  // all begin at open_slot
+  // Of the last week, by slot modulo Limits::kClosedSlots; −1: nothing is known.
+  std::map<PoolKey, std::vector<std::int64_t>> week_demand;
+  std::set<std::pair<Instant, LeaseId>> far_leases;  // by end: it is after the calendars' end
+  std::set<std::pair<Instant, LeaseId>> delayed;     // booked and due, by start
+  std::set<std::pair<Instant, LeaseId>> displaced;   // booked where they should not be, by start
 };
 
 }  // namespace bmgpu::core

@@ -22,8 +22,19 @@ struct Limits {
   static constexpr std::int64_t kLiveLeasesMax = 1'000'000;
   static constexpr std::int64_t kLiveQuotesMax = 100'000;
   static constexpr Duration kLeaseMin = minutes(1);
-  static constexpr Duration kLeaseMax = hours(24 * 30);  // extensions included
-  static constexpr Price kPriceMax{250'000'000'000};     // a million units per GPU-hour
+  static constexpr Duration kLeaseMax = hours(24 * 30);     // extensions included
+  static constexpr Price kPriceMax{250'000'000'000};        // a million units per GPU-hour
+  static constexpr std::int64_t kBookSlots = 14 * 24 * 4;   // how far ahead can be booked
+  static constexpr std::int64_t kClosedSlots = 7 * 24 * 4;  // closed slots that are remembered
+  static constexpr std::int64_t kAllowedIntervalsMax = 64;  // of one wish for time
+  static constexpr std::int64_t kCurveGpusMax = 1'000'000;  // expected demand of one slot
+};
+
+// [from, until)
+struct Interval {
+  Instant from;
+  Instant until;
+  friend auto operator<=>(const Interval&, const Interval&) = default;
 };
 
 enum class Form { Unknown, Pcie, Sxm };
@@ -96,6 +107,7 @@ enum class EndReason {
   Expired,
   GpuLost,
   OutOfMemory,
+  HostUnavailable,  // what was booked could not start in time, and nothing equal was free
 };
 
 // One start of one rank.
@@ -106,7 +118,15 @@ struct Attempt {
   bool operator==(const Attempt&) const = default;
 };
 
-enum class LeaseState { Preparing, Running, Ending };  // ended leases are history, not state
+// Ended leases are history, not state.
+enum class LeaseState {
+  Booked,     // starts later; its items are chosen and may be swapped for equal ones
+  Cancelled,  // while it was booked: holds nothing; its fee is settled when it would have started
+  Held,       // started without a job: metered, nothing runs
+  Preparing,
+  Running,
+  Ending,
+};
 enum class RestartPolicy { HostFailure, Never };
 
 struct Resources {
@@ -117,6 +137,19 @@ struct Resources {
   std::int64_t memory_mib = 0;   // 0 = the GPUs' share of the node
   std::int64_t scratch_mib = 0;  // 0 = the GPUs' share of the node
   bool operator==(const Resources&) const = default;
+};
+
+enum class StartKind { Now, At, Cheapest };
+
+// When a lease shall run. Now: as soon as it can, waiting if it must. The other two are booked
+// firmly at once, or refused.
+struct TimeWish {
+  StartKind start = StartKind::Now;
+  Instant earliest;               // At: the start itself. Cheapest: no start before it
+  Instant deadline;               // Cheapest: finished by then
+  std::vector<Interval> allowed;  // Cheapest: the lease lies in one of them; empty: anywhere.
+                                  // In order, disjoint, each of some length
+  bool operator==(const TimeWish&) const = default;
 };
 
 struct Lease {
@@ -139,9 +172,16 @@ struct Lease {
   std::optional<Instant> ending_since;   // metering stops here
   std::string ending_detail;
   std::optional<std::int32_t> exit_code;
-  Price price_limit;    // average per GPU-slot, 0 = none
-  Money quoted;         // the most that it can cost; nothing above is ever charged
-  Duration billed_min;  // the policy's when it was granted
+  Price price_limit;        // average per GPU-slot, 0 = none
+  Money quoted;             // the most that it can cost; nothing above is ever charged
+  Duration billed_min;      // the policy's when it was granted
+  Instant placed;           // when it was granted or booked; up to its start for a booking
+  Instant started;          // when its items were given to it: the start, or up to turnaround later
+  Instant preparing_since;  // when its job was: as it started, or later by JobGiven
+  Price owner_floor;        // a swap moves it only to nodes whose owner asks no more than this
+  std::int64_t cancel_fee_permille = 0;  // of the quote; 0 unless it was booked ahead
+  bool without_job = false;              // reserved; JobGiven changes that
+  bool delayed = false;                  // booked, its start has passed, its items are not ready
   bool operator==(const Lease&) const = default;
 };
 
@@ -155,6 +195,7 @@ struct Order {
   Instant placed;
   ClassId gpu_class;  // while it waits, its GPUs count as demand of this class and site
   SiteId site;
+  bool without_job = false;  // a reservation
   bool operator==(const Order&) const = default;
 };
 
@@ -181,6 +222,8 @@ struct Quote {
   Money total;
   std::vector<PriceFactor> factors;  // of the first GPU's first slot
   PolicyVersion policy;
+  TimeWish wish;
+  Instant issued;
   bool operator==(const Quote&) const = default;
 };
 
@@ -210,6 +253,8 @@ struct MarketPolicy {
   Duration load_horizon = hours(1);             // load moves the price of slots that start sooner
   Duration price_tick = minutes(1);             // how often the last price is noted
   Duration delisted_supply = hours(24);         // a drained node's GPUs stay in supply this long
+  Duration turnaround = seconds(120);           // a booked lease starts at most this late
+  std::int64_t cancel_fee_permille = 100;       // of what was booked ahead and is given back
   Driver drivers_accepted = Driver::Simulated;  // Simulated: real ones too
   bool operator==(const MarketPolicy&) const = default;
 };

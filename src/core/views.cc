@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "core/book/start_booked.h"
 #include "core/indexes.h"
 #include "core/ledger/charge.h"
 #include "core/market/orders.h"
@@ -50,7 +51,7 @@ std::vector<DesiredAttempt> desired_attempts(const State& state, NodeId id) {
   }
   for (const LeaseId lease_id : it->second.leases) {
     const Lease& lease = state.leases.at(lease_id);
-    if (lease.state == LeaseState::Ending) {
+    if (lease.state == LeaseState::Ending || lease.state == LeaseState::Held) {
       continue;
     }
     const auto& ranks = lease.allocations.back().ranks;
@@ -128,6 +129,12 @@ std::vector<OrderId> live_orders(const State& state, AccountId tenant) {
 }
 
 Money charge_so_far(const State& state, const Lease& lease, Instant now) {
+  if (lease.state == LeaseState::Booked) {
+    return Money();
+  }
+  if (lease.state == LeaseState::Cancelled) {
+    return cancel_fee(state, lease);
+  }
   Instant until = std::max(now, state.last_stamp);
   if (lease.ending_since) {
     until = *lease.ending_since;

@@ -31,9 +31,12 @@ class Reader {
   core::Quote quote(const v1::Quote& from);
   core::Order order(const v1::Order& from);
   core::Allocation allocation(const v1::Allocation& from);
+  core::TimeWish wish(const v1::TimeWish& from);
+  std::vector<core::Attempt> attempts(const google::protobuf::RepeatedPtrField<v1::Attempt>& from);
   core::NodeRegistered node_registered(const v1::NodeRegistered& from);
   core::LeaseEnding lease_ending(const v1::LeaseEnding& from);
   core::LeaseEnded lease_ended(const v1::LeaseEnded& from);
+  std::optional<core::Event> book_event(const v1::Event& from);
 
   const char* bad_ = nullptr;
 };
@@ -93,6 +96,33 @@ core::MarketPolicy Reader::policy(const v1::MarketPolicy& from) {
   to.price_tick = milliseconds(from.price_tick_ms());
   to.delisted_supply = milliseconds(from.delisted_supply_ms());
   to.drivers_accepted = enumerator(from.drivers_accepted());
+  if (from.has_turnaround_ms()) {
+    to.turnaround = milliseconds(from.turnaround_ms());
+  }
+  if (from.has_cancel_fee_permille()) {
+    to.cancel_fee_permille = from.cancel_fee_permille();
+  }
+  return to;
+}
+
+std::vector<core::Attempt> Reader::attempts(
+    const google::protobuf::RepeatedPtrField<v1::Attempt>& from) {
+  std::vector<core::Attempt> to;
+  for (const v1::Attempt& attempt : from) {
+    to.push_back({AttemptNumber(attempt.number()), Incarnation(attempt.incarnation()),
+                  enumerator(attempt.state())});
+  }
+  return to;
+}
+
+core::TimeWish Reader::wish(const v1::TimeWish& from) {
+  core::TimeWish to;
+  to.start = enumerator(from.start());
+  to.earliest = Instant(from.earliest_unix_ms());
+  to.deadline = Instant(from.deadline_unix_ms());
+  for (const v1::Interval& interval : from.allowed()) {
+    to.allowed.push_back({Instant(interval.from_unix_ms()), Instant(interval.until_unix_ms())});
+  }
   return to;
 }
 
@@ -120,10 +150,7 @@ core::Lease Reader::lease(const v1::Lease& from) {
   for (const v1::Allocation& entry : from.allocations()) {
     to.allocations.push_back(allocation(entry));
   }
-  for (const v1::Attempt& attempt : from.attempts()) {
-    to.attempts.push_back({AttemptNumber(attempt.number()), Incarnation(attempt.incarnation()),
-                           enumerator(attempt.state())});
-  }
+  to.attempts = attempts(from.attempts());
   to.policy = PolicyVersion(from.policy());
   to.restart = enumerator(from.restart());
   to.state = enumerator(from.state());
@@ -143,6 +170,16 @@ core::Lease Reader::lease(const v1::Lease& from) {
   to.price_limit = Price(from.price_limit_micros());
   to.quoted = Money(from.quoted_micros());
   to.billed_min = Duration(from.billed_min_ms());
+  const auto or_start = [&](bool has, std::int64_t unix_ms) {
+    return has ? Instant(unix_ms) : to.start;
+  };
+  to.placed = or_start(from.has_placed_unix_ms(), from.placed_unix_ms());
+  to.started = or_start(from.has_started_unix_ms(), from.started_unix_ms());
+  to.preparing_since = or_start(from.has_preparing_since_unix_ms(), from.preparing_since_unix_ms());
+  to.owner_floor = Price(from.owner_floor_micros());
+  to.cancel_fee_permille = from.cancel_fee_permille();
+  to.without_job = from.without_job();
+  to.delayed = from.delayed();
   return to;
 }
 
@@ -157,6 +194,7 @@ core::Order Reader::order(const v1::Order& from) {
   to.placed = Instant(from.placed_unix_ms());
   to.gpu_class = ClassId(from.gpu_class());
   to.site = SiteId(from.site());
+  to.without_job = from.without_job();
   return to;
 }
 
@@ -177,6 +215,10 @@ core::Quote Reader::quote(const v1::Quote& from) {
   }
   to.policy = PolicyVersion(from.policy());
   to.owner_floor = Price(from.owner_floor_micros());
+  if (from.has_wish()) {
+    to.wish = wish(from.wish());
+  }
+  to.issued = from.has_issued_unix_ms() ? Instant(from.issued_unix_ms()) : to.start;
   return to;
 }
 
@@ -245,7 +287,63 @@ core::LeaseEnded Reader::lease_ended(const v1::LeaseEnded& from) {
     to.exit_code = from.exit_code();
   }
   to.detail = from.detail();
+  to.fee = Money(from.fee_micros());
   return to;
+}
+
+core::DemandCurveSet demand_curve(const v1::DemandCurveSet& from) {
+  return {ClassId(from.gpu_class()),
+          SiteId(from.site()),
+          SlotNumber(from.first_slot()),
+          {from.gpus().begin(), from.gpus().end()}};
+}
+
+core::SlotClosed slot_closed(const v1::SlotClosed& from) {
+  core::SlotClosed to{SlotNumber(from.slot()), Instant(from.at_unix_ms()), {}};
+  for (const v1::ClosedPool& pool : from.pools()) {
+    to.pools.push_back({ClassId(pool.gpu_class()), SiteId(pool.site()), Price(pool.price_micros()),
+                        pool.demand(), pool.supply()});
+  }
+  return to;
+}
+
+// The kinds that format 2 added.
+std::optional<core::Event> Reader::book_event(const v1::Event& from) {
+  switch (from.kind_case()) {
+    case v1::Event::kLeaseStarted:
+      return core::LeaseStarted{LeaseId(from.lease_started().id()),
+                                Instant(from.lease_started().at_unix_ms()),
+                                attempts(from.lease_started().attempts())};
+    case v1::Event::kLeaseMoved: {
+      core::LeaseMoved moved{LeaseId(from.lease_moved().id()),
+                             Instant(from.lease_moved().at_unix_ms()),
+                             {},
+                             from.lease_moved().detail()};
+      for (const v1::RankPlacement& rank : from.lease_moved().ranks()) {
+        moved.ranks.push_back(rank_placement(rank));
+      }
+      return moved;
+    }
+    case v1::Event::kLeaseDelayed:
+      return core::LeaseDelayed{LeaseId(from.lease_delayed().id()),
+                                Instant(from.lease_delayed().at_unix_ms()),
+                                from.lease_delayed().detail()};
+    case v1::Event::kLeaseCancelled:
+      return core::LeaseCancelled{LeaseId(from.lease_cancelled().id()),
+                                  Instant(from.lease_cancelled().at_unix_ms())};
+    case v1::Event::kJobGiven:
+      return core::JobGiven{LeaseId(from.job_given().id()), Instant(from.job_given().at_unix_ms()),
+                            enumerator(from.job_given().restart()),
+                            attempts(from.job_given().attempts())};
+    case v1::Event::kDemandCurveSet:
+      return demand_curve(from.demand_curve_set());
+    case v1::Event::kSlotClosed:
+      return slot_closed(from.slot_closed());
+    default:
+      break;
+  }
+  bad_ = "a kind of event that this version does not know";
+  return std::nullopt;
 }
 
 std::optional<core::Event> Reader::event(const v1::Event& from) {
@@ -294,20 +392,18 @@ std::optional<core::Event> Reader::event(const v1::Event& from) {
     case v1::Event::kLeaseEnded:
       return lease_ended(from.lease_ended());
     case v1::Event::kCountersSet:
-      return core::CountersSet{from.counters_set().next_id(),
-                               Instant(from.counters_set().last_stamp_unix_ms()),
-                               from.counters_set().review_due()};
+      return core::CountersSet{
+          from.counters_set().next_id(), Instant(from.counters_set().last_stamp_unix_ms()),
+          from.counters_set().review_due(), SlotNumber(from.counters_set().open_slot())};
     case v1::Event::kNodeLeftSupply:
       return core::NodeLeftSupply{NodeId(from.node_left_supply().node())};
     case v1::Event::kPricesMoved:
       return prices_moved(from.prices_moved());
     case v1::Event::kOrdersReviewed:
       return core::OrdersReviewed{Instant(from.orders_reviewed().at_unix_ms())};
-    case v1::Event::KIND_NOT_SET:
-      break;
+    default:
+      return book_event(from);
   }
-  bad_ = "a kind of event that this version does not know";
-  return std::nullopt;
 }
 
 }  // namespace

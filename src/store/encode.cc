@@ -22,7 +22,8 @@ void put(const core::MarketPolicy& value, v1::MarketPolicy* to) {
   const auto& [version, currency, base_prices, base_default_micros_per_gpu_hour, demand_k_permille,
                duration_decay_permille, floor_permille, load_threshold_permille,
                load_slope_permille, surge_cap_permille, quote_lifetime, billed_min, preparation_max,
-               waiting_max, load_horizon, price_tick, delisted_supply, drivers_accepted] = value;
+               waiting_max, load_horizon, price_tick, delisted_supply, turnaround,
+               cancel_fee_permille, drivers_accepted] = value;
   to->set_version(version.value());
   to->set_currency(currency);
   for (const core::BasePrice& base : base_prices) {
@@ -45,6 +46,8 @@ void put(const core::MarketPolicy& value, v1::MarketPolicy* to) {
   to->set_price_tick_ms(price_tick.count());
   to->set_delisted_supply_ms(delisted_supply.count());
   to->set_drivers_accepted(to_schema(drivers_accepted));
+  to->set_turnaround_ms(turnaround.count());
+  to->set_cancel_fee_permille(cancel_fee_permille);
 }
 
 void put(const core::GpuClassSpec& value, v1::GpuClassSpec* to) {
@@ -104,7 +107,8 @@ void put(const core::Attempt& value, v1::Attempt* to) {
 void put(const core::Lease& value, v1::Lease* to) {
   const auto& [id, order, tenant, gpu_class, site, gpus, start, end, slot_prices, allocations,
                attempts, policy, restart, state, running_since, ending, ending_since, ending_detail,
-               exit_code, price_limit, quoted, billed_min] = value;
+               exit_code, price_limit, quoted, billed_min, placed, started, preparing_since,
+               owner_floor, cancel_fee_permille, without_job, delayed] = value;
   to->set_id(id.value());
   to->set_order(order.value());
   to->set_tenant(tenant.value());
@@ -139,11 +143,30 @@ void put(const core::Lease& value, v1::Lease* to) {
   to->set_price_limit_micros(price_limit.count());
   to->set_quoted_micros(quoted.count());
   to->set_billed_min_ms(billed_min.count());
+  to->set_placed_unix_ms(placed.unix_ms());
+  to->set_started_unix_ms(started.unix_ms());
+  to->set_preparing_since_unix_ms(preparing_since.unix_ms());
+  to->set_owner_floor_micros(owner_floor.count());
+  to->set_cancel_fee_permille(cancel_fee_permille);
+  to->set_without_job(without_job);
+  to->set_delayed(delayed);
+}
+
+void put(const core::TimeWish& value, v1::TimeWish* to) {
+  const auto& [start, earliest, deadline, allowed] = value;
+  to->set_start(to_schema(start));
+  to->set_earliest_unix_ms(earliest.unix_ms());
+  to->set_deadline_unix_ms(deadline.unix_ms());
+  for (const core::Interval& interval : allowed) {
+    v1::Interval* entry = to->add_allowed();
+    entry->set_from_unix_ms(interval.from.unix_ms());
+    entry->set_until_unix_ms(interval.until.unix_ms());
+  }
 }
 
 void put(const core::Order& value, v1::Order* to) {
-  const auto& [id, tenant, resources, duration, price_limit, restart, placed, gpu_class, site] =
-      value;
+  const auto& [id, tenant, resources, duration, price_limit, restart, placed, gpu_class, site,
+               without_job] = value;
   to->set_id(id.value());
   to->set_tenant(tenant.value());
   put(resources, to->mutable_resources());
@@ -153,11 +176,12 @@ void put(const core::Order& value, v1::Order* to) {
   to->set_placed_unix_ms(placed.unix_ms());
   to->set_gpu_class(gpu_class.value());
   to->set_site(site.value());
+  to->set_without_job(without_job);
 }
 
 void put(const core::Quote& value, v1::Quote* to) {
   const auto& [id, tenant, resources, gpu_class, site, owner_floor, duration, start, expires,
-               slot_prices, total, factors, policy] = value;
+               slot_prices, total, factors, policy, wish, issued] = value;
   to->set_id(id.value());
   to->set_tenant(tenant.value());
   put(resources, to->mutable_resources());
@@ -176,6 +200,8 @@ void put(const core::Quote& value, v1::Quote* to) {
   }
   to->set_policy(policy.value());
   to->set_owner_floor_micros(owner_floor.count());
+  put(wish, to->mutable_wish());
+  to->set_issued_unix_ms(issued.unix_ms());
 }
 
 // add(event, message): exhaustive, because std::visit does not compile without one of them.
@@ -299,7 +325,7 @@ void add(const core::LeaseEnding& value, v1::Event* to) {
 
 void add(const core::LeaseEnded& value, v1::Event* to) {
   const auto& [id, order, tenant, reason, at, billed_from, billed, charged, quoted, exit_code,
-               detail] = value;
+               detail, fee] = value;
   v1::LeaseEnded* event = to->mutable_lease_ended();
   event->set_id(id.value());
   event->set_order(order.value());
@@ -316,14 +342,87 @@ void add(const core::LeaseEnded& value, v1::Event* to) {
     event->set_exit_code(*exit_code);
   }
   event->set_detail(detail);
+  event->set_fee_micros(fee.count());
+}
+
+void add(const core::LeaseStarted& value, v1::Event* to) {
+  const auto& [id, at, attempts] = value;
+  v1::LeaseStarted* event = to->mutable_lease_started();
+  event->set_id(id.value());
+  event->set_at_unix_ms(at.unix_ms());
+  for (const core::Attempt& attempt : attempts) {
+    put(attempt, event->add_attempts());
+  }
+}
+
+void add(const core::LeaseMoved& value, v1::Event* to) {
+  const auto& [id, at, ranks, detail] = value;
+  v1::LeaseMoved* event = to->mutable_lease_moved();
+  event->set_id(id.value());
+  event->set_at_unix_ms(at.unix_ms());
+  for (const core::RankPlacement& rank : ranks) {
+    put(rank, event->add_ranks());
+  }
+  event->set_detail(detail);
+}
+
+void add(const core::LeaseDelayed& value, v1::Event* to) {
+  const auto& [id, at, detail] = value;
+  v1::LeaseDelayed* event = to->mutable_lease_delayed();
+  event->set_id(id.value());
+  event->set_at_unix_ms(at.unix_ms());
+  event->set_detail(detail);
+}
+
+void add(const core::LeaseCancelled& value, v1::Event* to) {
+  const auto& [id, at] = value;
+  to->mutable_lease_cancelled()->set_id(id.value());
+  to->mutable_lease_cancelled()->set_at_unix_ms(at.unix_ms());
+}
+
+void add(const core::JobGiven& value, v1::Event* to) {
+  const auto& [id, at, restart, attempts] = value;
+  v1::JobGiven* event = to->mutable_job_given();
+  event->set_id(id.value());
+  event->set_at_unix_ms(at.unix_ms());
+  event->set_restart(to_schema(restart));
+  for (const core::Attempt& attempt : attempts) {
+    put(attempt, event->add_attempts());
+  }
+}
+
+void add(const core::DemandCurveSet& value, v1::Event* to) {
+  const auto& [gpu_class, site, first, gpus] = value;
+  v1::DemandCurveSet* event = to->mutable_demand_curve_set();
+  event->set_gpu_class(gpu_class.value());
+  event->set_site(site.value());
+  event->set_first_slot(first.count());
+  event->mutable_gpus()->Add(gpus.begin(), gpus.end());
+}
+
+void add(const core::SlotClosed& value, v1::Event* to) {
+  const auto& [slot, at, pools] = value;
+  v1::SlotClosed* event = to->mutable_slot_closed();
+  event->set_slot(slot.count());
+  event->set_at_unix_ms(at.unix_ms());
+  for (const core::ClosedPool& pool : pools) {
+    const auto& [gpu_class, site, price, demand, supply] = pool;
+    v1::ClosedPool* entry = event->add_pools();
+    entry->set_gpu_class(gpu_class.value());
+    entry->set_site(site.value());
+    entry->set_price_micros(price.count());
+    entry->set_demand(demand);
+    entry->set_supply(supply);
+  }
 }
 
 void add(const core::CountersSet& value, v1::Event* to) {
-  const auto& [next_id, last_stamp, review_due] = value;
+  const auto& [next_id, last_stamp, review_due, open_slot] = value;
   v1::CountersSet* event = to->mutable_counters_set();
   event->set_next_id(next_id);
   event->set_last_stamp_unix_ms(last_stamp.unix_ms());
   event->set_review_due(review_due);
+  event->set_open_slot(open_slot.count());
 }
 
 void add(const core::NodeLeftSupply& value, v1::Event* to) {

@@ -155,6 +155,37 @@ struct Describe {
     text.pop_back();
     return text;
   }
+  std::string operator()(const core::LeaseStarted& e) const {
+    return "started" + std::string(e.attempts.empty() ? " without a job" : "") + " at " +
+           time_of(e.at);
+  }
+  std::string operator()(const core::LeaseMoved& e) const {
+    return "moved" + (e.ranks.empty() ? "" : " to " + id_of("node", e.ranks[0].node.value())) +
+           (e.detail.empty() ? "" : ": " + e.detail);
+  }
+  std::string operator()(const core::LeaseDelayed& e) const {
+    return "due, but its GPUs are not ready" + (e.detail.empty() ? "" : ": " + e.detail);
+  }
+  std::string operator()(const core::LeaseCancelled&) const {
+    return "given back before its start; its fee is settled then";
+  }
+  std::string operator()(const core::JobGiven&) const { return "got its job"; }
+  std::string operator()(const core::DemandCurveSet& e) const {
+    return "a forecast of demand for " + std::to_string(e.gpus.size()) + " quarter hours from " +
+           time_of(Instant(e.first.count() * kSlot.count())) + " on";
+  }
+  std::string operator()(const core::SlotClosed& e) const {
+    std::string text =
+        "quarter hour from " + time_of(Instant(e.slot.count() * kSlot.count())) + ", per GPU-hour:";
+    for (const core::ClosedPool& pool : e.pools) {
+      text += " " + id_of("class", pool.gpu_class.value()) + " " +
+              id_of("site", pool.site.value()) + " " +
+              amount(micros_per_gpu_hour(pool.price), currency) + ", " +
+              std::to_string(pool.demand) + " wanted of " + std::to_string(pool.supply) + ";";
+    }
+    text.pop_back();
+    return text;
+  }
   std::string operator()(const core::CountersSet&) const { return "counters set"; }
   std::string operator()(const core::OrdersReviewed&) const { return "waiting orders reviewed"; }
 };

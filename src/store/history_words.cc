@@ -28,6 +28,13 @@ struct KindName {
   std::string_view operator()(const core::LeaseExtended&) const { return "lease-extended"; }
   std::string_view operator()(const core::LeaseEnding&) const { return "lease-ending"; }
   std::string_view operator()(const core::LeaseEnded&) const { return "lease-ended"; }
+  std::string_view operator()(const core::LeaseStarted&) const { return "lease-started"; }
+  std::string_view operator()(const core::LeaseMoved&) const { return "lease-moved"; }
+  std::string_view operator()(const core::LeaseDelayed&) const { return "lease-delayed"; }
+  std::string_view operator()(const core::LeaseCancelled&) const { return "lease-cancelled"; }
+  std::string_view operator()(const core::JobGiven&) const { return "job-given"; }
+  std::string_view operator()(const core::DemandCurveSet&) const { return "demand-curve-set"; }
+  std::string_view operator()(const core::SlotClosed&) const { return "slot-closed"; }
   std::string_view operator()(const core::PricesMoved&) const { return "prices-moved"; }
   std::string_view operator()(const core::CountersSet&) const { return "counters-set"; }
   std::string_view operator()(const core::OrdersReviewed&) const { return "orders-reviewed"; }
@@ -57,6 +64,15 @@ struct Subject {
   std::string operator()(const core::LeaseExtended& e) const { return of_lease(e.id); }
   std::string operator()(const core::LeaseEnding& e) const { return of_lease(e.id); }
   std::string operator()(const core::LeaseEnded& e) const { return of_lease(e.id); }
+  std::string operator()(const core::LeaseStarted& e) const { return of_lease(e.id); }
+  std::string operator()(const core::LeaseMoved& e) const { return of_lease(e.id); }
+  std::string operator()(const core::LeaseDelayed& e) const { return of_lease(e.id); }
+  std::string operator()(const core::LeaseCancelled& e) const { return of_lease(e.id); }
+  std::string operator()(const core::JobGiven& e) const { return of_lease(e.id); }
+  std::string operator()(const core::DemandCurveSet& e) const {
+    return id_of("class", e.gpu_class.value());
+  }
+  std::string operator()(const core::SlotClosed&) const { return "market"; }
   std::string operator()(const core::CountersSet&) const { return "market"; }
   std::string operator()(const core::PricesMoved&) const { return "market"; }
   std::string operator()(const core::OrdersReviewed&) const { return "market"; }

@@ -64,6 +64,12 @@ v1::AttemptState to_schema(core::AttemptState value) {
 
 v1::LeaseState to_schema(core::LeaseState value) {
   switch (value) {
+    case core::LeaseState::Booked:
+      return v1::LEASE_STATE_BOOKED;
+    case core::LeaseState::Cancelled:
+      return v1::LEASE_STATE_CANCELLED;
+    case core::LeaseState::Held:
+      return v1::LEASE_STATE_HELD;
     case core::LeaseState::Preparing:
       return v1::LEASE_STATE_PREPARING;
     case core::LeaseState::Running:
@@ -72,6 +78,18 @@ v1::LeaseState to_schema(core::LeaseState value) {
       return v1::LEASE_STATE_ENDING;
   }
   check_failed("journal: LeaseState out of its range");
+}
+
+v1::StartKind to_schema(core::StartKind value) {
+  switch (value) {
+    case core::StartKind::Now:
+      return v1::START_KIND_NOW;
+    case core::StartKind::At:
+      return v1::START_KIND_AT;
+    case core::StartKind::Cheapest:
+      return v1::START_KIND_CHEAPEST;
+  }
+  check_failed("journal: StartKind out of its range");
 }
 
 v1::RestartPolicy to_schema(core::RestartPolicy value) {
@@ -108,6 +126,8 @@ v1::EndReason to_schema(core::EndReason value) {
       return v1::END_REASON_GPU_LOST;
     case core::EndReason::OutOfMemory:
       return v1::END_REASON_OUT_OF_MEMORY;
+    case core::EndReason::HostUnavailable:
+      return v1::END_REASON_HOST_UNAVAILABLE;
   }
   check_failed("journal: EndReason out of its range");
 }
@@ -177,12 +197,31 @@ std::optional<core::AttemptState> from_schema(v1::AttemptState value) {
 
 std::optional<core::LeaseState> from_schema(v1::LeaseState value) {
   switch (value) {
+    case v1::LEASE_STATE_BOOKED:
+      return core::LeaseState::Booked;
+    case v1::LEASE_STATE_CANCELLED:
+      return core::LeaseState::Cancelled;
+    case v1::LEASE_STATE_HELD:
+      return core::LeaseState::Held;
     case v1::LEASE_STATE_PREPARING:
       return core::LeaseState::Preparing;
     case v1::LEASE_STATE_RUNNING:
       return core::LeaseState::Running;
     case v1::LEASE_STATE_ENDING:
       return core::LeaseState::Ending;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<core::StartKind> from_schema(v1::StartKind value) {
+  switch (value) {
+    case v1::START_KIND_NOW:
+      return core::StartKind::Now;
+    case v1::START_KIND_AT:
+      return core::StartKind::At;
+    case v1::START_KIND_CHEAPEST:
+      return core::StartKind::Cheapest;
     default:
       return std::nullopt;
   }
@@ -223,6 +262,8 @@ std::optional<core::EndReason> from_schema(v1::EndReason value) {
       return core::EndReason::GpuLost;
     case v1::END_REASON_OUT_OF_MEMORY:
       return core::EndReason::OutOfMemory;
+    case v1::END_REASON_HOST_UNAVAILABLE:
+      return core::EndReason::HostUnavailable;
     default:
       return std::nullopt;
   }

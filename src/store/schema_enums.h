@@ -15,6 +15,7 @@ v1::NodeListing to_schema(core::NodeListing value);
 v1::GpuState to_schema(core::GpuState value);
 v1::AttemptState to_schema(core::AttemptState value);
 v1::LeaseState to_schema(core::LeaseState value);
+v1::StartKind to_schema(core::StartKind value);
 v1::RestartPolicy to_schema(core::RestartPolicy value);
 v1::EndReason to_schema(core::EndReason value);
 
@@ -25,6 +26,7 @@ std::optional<core::NodeListing> from_schema(v1::NodeListing value);
 std::optional<core::GpuState> from_schema(v1::GpuState value);
 std::optional<core::AttemptState> from_schema(v1::AttemptState value);
 std::optional<core::LeaseState> from_schema(v1::LeaseState value);
+std::optional<core::StartKind> from_schema(v1::StartKind value);
 std::optional<core::RestartPolicy> from_schema(v1::RestartPolicy value);
 std::optional<core::EndReason> from_schema(v1::EndReason value);
 

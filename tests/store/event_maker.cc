@@ -76,6 +76,8 @@ core::MarketPolicy EventMaker::policy() {
           quantity<Duration>(),
           quantity<Duration>(),
           quantity<Duration>(),
+          quantity<Duration>(),
+          number(),
           driver()};
 }
 
@@ -93,29 +95,52 @@ core::Lease EventMaker::lease() {
   const auto attempt = [this] {
     return core::Attempt{id<AttemptNumber>(), id<Incarnation>(), one_of(core::AttemptState::Ended)};
   };
-  return {id<LeaseId>(),     id<OrderId>(),
-          id<AccountId>(),   id<ClassId>(),
-          id<SiteId>(),      number(),
-          instant(),         instant(),
-          prices(),          some(allocation),
-          some(attempt),     id<PolicyVersion>(),
-          restart(),         one_of(core::LeaseState::Ending),
-          maybe_instant(),   maybe([this] { return end_reason(); }),
-          maybe_instant(),   text(),
-          exit_code(),       quantity<Price>(),
-          quantity<Money>(), quantity<Duration>()};
+  return {id<LeaseId>(),
+          id<OrderId>(),
+          id<AccountId>(),
+          id<ClassId>(),
+          id<SiteId>(),
+          number(),
+          instant(),
+          instant(),
+          prices(),
+          some(allocation),
+          some(attempt),
+          id<PolicyVersion>(),
+          restart(),
+          one_of(core::LeaseState::Ending),
+          maybe_instant(),
+          maybe([this] { return end_reason(); }),
+          maybe_instant(),
+          text(),
+          exit_code(),
+          quantity<Price>(),
+          quantity<Money>(),
+          quantity<Duration>(),
+          instant(),
+          instant(),
+          instant(),
+          quantity<Price>(),
+          number(),
+          flag(),
+          flag()};
 }
 
 core::Order EventMaker::order() {
   return {id<OrderId>(), id<AccountId>(), resources(),   quantity<Duration>(), quantity<Price>(),
-          restart(),     instant(),       id<ClassId>(), id<SiteId>()};
+          restart(),     instant(),       id<ClassId>(), id<SiteId>(),         flag()};
 }
 
 core::Quote EventMaker::quote() {
   const auto factor = [this] { return core::PriceFactor{text(), text(), quantity<Price>()}; };
-  return {id<QuoteId>(),     id<AccountId>(),      resources(),        id<ClassId>(), id<SiteId>(),
-          quantity<Price>(), quantity<Duration>(), instant(),          instant(),     prices(),
-          quantity<Money>(), some(factor),         id<PolicyVersion>()};
+  return {id<QuoteId>(),     id<AccountId>(),      resources(),         id<ClassId>(), id<SiteId>(),
+          quantity<Price>(), quantity<Duration>(), instant(),           instant(),     prices(),
+          quantity<Money>(), some(factor),         id<PolicyVersion>(), wish(),        instant()};
+}
+
+core::TimeWish EventMaker::wish() {
+  const auto interval = [this] { return core::Interval{instant(), instant()}; };
+  return {one_of(core::StartKind::Cheapest), instant(), instant(), some(interval)};
 }
 
 core::NodeRegistered EventMaker::node_registered() {
@@ -127,7 +152,37 @@ core::NodeRegistered EventMaker::node_registered() {
 core::LeaseEnded EventMaker::lease_ended() {
   return {id<LeaseId>(),   id<OrderId>(),        id<AccountId>(),   end_reason(),      instant(),
           maybe_instant(), quantity<Duration>(), quantity<Money>(), quantity<Money>(), exit_code(),
-          text()};
+          text(),          quantity<Money>()};
+}
+
+core::Event EventMaker::of_the_book(std::size_t index) {
+  const auto attempt = [this] {
+    return core::Attempt{id<AttemptNumber>(), id<Incarnation>(), one_of(core::AttemptState::Ended)};
+  };
+  switch (index) {
+    case 20:
+      return core::LeaseStarted{id<LeaseId>(), instant(), some(attempt)};
+    case 21:
+      return core::LeaseMoved{id<LeaseId>(), instant(), some([this] { return rank(); }), text()};
+    case 22:
+      return core::LeaseDelayed{id<LeaseId>(), instant(), text()};
+    case 23:
+      return core::LeaseCancelled{id<LeaseId>(), instant()};
+    case 24:
+      return core::JobGiven{id<LeaseId>(), instant(), restart(), some(attempt)};
+    case 25:
+      return core::DemandCurveSet{id<ClassId>(), id<SiteId>(), quantity<SlotNumber>(),
+                                  some([this] { return number(); })};
+    case 26: {
+      const auto pool = [this] {
+        return core::ClosedPool{id<ClassId>(), id<SiteId>(), quantity<Price>(), number(), number()};
+      };
+      return core::SlotClosed{quantity<SlotNumber>(), instant(), some(pool)};
+    }
+    default:
+      check(false, "event maker: a kind of event that it does not know");
+      return core::OrdersReviewed{};
+  }
 }
 
 core::Event EventMaker::first_half(std::size_t index) {
@@ -171,7 +226,8 @@ core::Event EventMaker::of_kind(std::size_t index) {
     case 15:
       return lease_ended();
     case 16:
-      return core::CountersSet{static_cast<std::uint64_t>(number()), instant(), flag()};
+      return core::CountersSet{static_cast<std::uint64_t>(number()), instant(), flag(),
+                               quantity<SlotNumber>()};
     case 17:
       return core::NodeLeftSupply{id<NodeId>()};
     case 18: {
@@ -183,8 +239,7 @@ core::Event EventMaker::of_kind(std::size_t index) {
     case 19:
       return core::OrdersReviewed{instant()};
     default:
-      check(index < 10, "event maker: a kind of event that it does not know");
-      return first_half(index);
+      return index < 10 ? first_half(index) : of_the_book(index);
   }
 }
 

@@ -65,9 +65,11 @@ class EventMaker {
   core::Lease lease();
   core::Order order();
   core::Quote quote();
+  core::TimeWish wish();
   core::NodeRegistered node_registered();
   core::LeaseEnded lease_ended();
   core::Event first_half(std::size_t index);
+  core::Event of_the_book(std::size_t index);
 
   Prng prng_;
 };

@@ -42,6 +42,7 @@ core::QuoteIssued quote() {
   event.quote.total = Money(950'000);
   event.quote.factors = {{"base", "1.5 per hour", Price(375'000)}};
   event.quote.policy = PolicyVersion(2);
+  event.quote.issued = kFixtureAt;  // format 1 says only the start
   return event;
 }
 
@@ -90,6 +91,7 @@ core::LeaseGranted lease() {
   lease.price_limit = Price(600'000);
   lease.quoted = Money(950'000);
   lease.billed_min = minutes(15);
+  lease.placed = lease.started = lease.preparing_since = lease.start;  // format 1: only that
   return event;
 }
 
@@ -109,9 +111,50 @@ core::LeaseEnded ended() {
   return event;
 }
 
-}  // namespace
+core::LeaseGranted booking() {
+  core::LeaseGranted event = lease();
+  core::Lease& booked = event.lease;
+  booked.id = LeaseId(13);
+  booked.order = OrderId(13);
+  booked.start = kFixtureAt + hours(4);
+  booked.end = kFixtureAt + hours(6);
+  booked.allocations.back().from = booked.start;
+  booked.allocations.back().until = booked.end;
+  booked.attempts.clear();
+  booked.state = core::LeaseState::Booked;
+  booked.running_since = booked.ending_since = std::nullopt;
+  booked.ending = std::nullopt;
+  booked.ending_detail.clear();
+  booked.exit_code = std::nullopt;
+  booked.placed = kFixtureAt;
+  booked.started = booked.preparing_since = booked.start;
+  booked.owner_floor = Price(100'000);
+  booked.cancel_fee_permille = 100;
+  booked.without_job = true;
+  booked.delayed = true;
+  return event;
+}
 
-std::vector<core::Event> fixture_events() {
+core::QuoteIssued window_quote() {
+  core::QuoteIssued event = quote();
+  event.quote.id = QuoteId(14);
+  event.quote.start = kFixtureAt + hours(4);
+  event.quote.wish = {core::StartKind::Cheapest,
+                      kFixtureAt,
+                      kFixtureAt + hours(24),
+                      {{kFixtureAt + hours(3), kFixtureAt + hours(9)}}};
+  return event;
+}
+
+core::PolicySet book_policy() {
+  core::PolicySet event = policy();
+  event.policy.version = PolicyVersion(3);
+  event.policy.turnaround = seconds(90);
+  event.policy.cancel_fee_permille = 0;
+  return event;
+}
+
+std::vector<core::Event> events_of_1() {
   core::LeaseExtended extended;
   extended.id = LeaseId(10);
   extended.end = kFixtureAt + hours(3);
@@ -141,22 +184,65 @@ std::vector<core::Event> fixture_events() {
       ended(),
       core::PricesMoved{kFixtureAt, {{ClassId(1), SiteId(1), Price(375'000)}}},
       core::OrdersReviewed{kFixtureAt},
-      core::CountersSet{77, kFixtureAt, true},
+      core::CountersSet{77, kFixtureAt, true, SlotNumber()},
   };
 }
 
-std::vector<Recorded> fixture_recorded() {
+// What format 2 added.
+std::vector<core::Event> events_of_2() {
+  core::OrderQueued reserve = order(OrderId(15));
+  reserve.order.without_job = true;
+  core::LeaseEnded cancelled = ended();
+  cancelled.id = LeaseId(13);
+  cancelled.order = OrderId(13);
+  cancelled.reason = core::EndReason::HostUnavailable;
+  cancelled.fee = Money(95'000);
+  const std::vector<core::Attempt> attempts = {
+      {AttemptNumber(1), Incarnation(2), core::AttemptState::Assigned}};
+  return {
+      book_policy(),
+      window_quote(),
+      reserve,
+      booking(),
+      core::LeaseMoved{LeaseId(13),
+                       kFixtureAt,
+                       {{NodeId(2), {{GpuId(12), 1000, 81'920}}, 1, 2, 3}},
+                       "node-1 is lost"},
+      core::LeaseDelayed{LeaseId(13), kFixtureAt + hours(4), "a GPU of node-2 is not clean yet"},
+      core::LeaseStarted{LeaseId(13), kFixtureAt + hours(4), attempts},
+      core::JobGiven{LeaseId(13), kFixtureAt + hours(5), core::RestartPolicy::Never, attempts},
+      core::LeaseCancelled{LeaseId(13), kFixtureAt + hours(1)},
+      cancelled,
+      core::DemandCurveSet{ClassId(1), SiteId(1), SlotNumber(1'888'889), {8, 0, 12}},
+      core::SlotClosed{
+          SlotNumber(1'888'888), kFixtureAt, {{ClassId(1), SiteId(1), Price(375'000), 3, 8}}},
+      core::CountersSet{78, kFixtureAt, true, SlotNumber(1'888'889)},
+  };
+}
+
+}  // namespace
+
+std::vector<core::Event> fixture_events(std::int64_t format) {
+  std::vector<core::Event> events = events_of_1();
+  if (format >= 2) {
+    const std::vector<core::Event> added = events_of_2();
+    events.insert(events.end(), added.begin(), added.end());
+  }
+  return events;
+}
+
+std::vector<Recorded> fixture_recorded(std::int64_t format) {
   std::vector<Recorded> recorded;
-  for (const core::Event& event : fixture_events()) {
+  for (const core::Event& event : fixture_events(format)) {
     recorded.push_back({Sequence(recorded.size() + 1), kFixtureAt, event});
   }
   return recorded;
 }
 
-Batch fixture_batch() {
+Batch fixture_batch(std::int64_t format) {
   Batch batch;
   batch.at = kFixtureAt;
-  batch.events = fixture_events();
+  batch.events = fixture_events(format);
   batch.documents = {{"job", 9, AccountId(3), "python train.py"}};
   StoredAnswer answer;
   answer.account = AccountId(3);

@@ -1,5 +1,6 @@
-// What lies in the fixtures of tests/store/data: one event of every kind of version 1, written out.
-// A field that a later version adds has its default here, as it has when it reads these files.
+// What lies in the fixtures of tests/store/data, by the format that wrote them: one event of every
+// kind that the format has, written out. A field that a later format adds has its default here, as
+// it has when it reads these files.
 #pragma once
 
 #include <vector>
@@ -11,8 +12,10 @@ namespace bmgpu::store {
 inline constexpr Instant kFixtureAt{1'796'000'400'000};
 inline constexpr Sequence kFixtureSnapshotAt{4};
 
-std::vector<core::Event> fixture_events();
-std::vector<Recorded> fixture_recorded();  // the same, as the journal numbers them
-Batch fixture_batch();                     // the same, with documents and answers
+std::vector<core::Event> fixture_events(std::int64_t format);
+// The same, as the journal numbers them.
+std::vector<Recorded> fixture_recorded(std::int64_t format);
+// The same, with documents and answers.
+Batch fixture_batch(std::int64_t format);
 
 }  // namespace bmgpu::store

@@ -32,6 +32,7 @@ core::Lease lease_of(OrderId order, LeaseId id) {
   lease.attempts = {{AttemptNumber(1), Incarnation(1), core::AttemptState::Assigned}};
   lease.restart = core::RestartPolicy::Never;
   lease.quoted = Money(3'500'000);
+  lease.placed = kStart;
   return lease;
 }
 

@@ -23,12 +23,12 @@ Result<void> write_journal(const std::string& path) {
   if (const Result<Loaded> loaded = (*journal)->load(); !loaded) {
     return loaded.error();
   }
-  const Batch batch = fixture_batch();
+  const Batch batch = fixture_batch(kSchemaVersion);
   const Result<Sequence> last = (*journal)->append(batch, Sequence());
   if (!last) {
     return last.error();
   }
-  return (*journal)->write_snapshot(kFixtureSnapshotAt, fixture_events(), Sequence());
+  return (*journal)->write_snapshot(kFixtureSnapshotAt, fixture_events(kSchemaVersion), Sequence());
 }
 
 Result<void> write_history(const std::string& path) {
@@ -36,7 +36,7 @@ Result<void> write_history(const std::string& path) {
   if (!history) {
     return history.error();
   }
-  if (Result<void> applied = (*history)->apply(fixture_recorded()); !applied) {
+  if (Result<void> applied = (*history)->apply(fixture_recorded(kSchemaVersion)); !applied) {
     return applied;
   }
   const Result<Sequence> durable = (*history)->make_durable();
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
   std::filesystem::create_directories(folder);
   bmgpu::store::EventEncoder encoder;
   std::ofstream(folder + "/events.bin", std::ios::binary)
-      << encoder.encode(bmgpu::store::fixture_events());
+      << encoder.encode(bmgpu::store::fixture_events(bmgpu::store::kSchemaVersion));
   for (const Result<void>& done : {bmgpu::store::write_journal(folder + "/journal.db"),
                                    bmgpu::store::write_history(folder + "/history.db")}) {
     if (!done) {

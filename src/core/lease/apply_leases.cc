@@ -2,16 +2,11 @@
 
 #include "base/check.h"
 #include "core/apply_parts.h"
+#include "core/book/stays.h"
 #include "core/indexes.h"
 
 namespace bmgpu::core {
 namespace {
-
-Lease& lease_at(State& state, LeaseId id) {
-  const auto it = state.leases.find(id);
-  check(it != state.leases.end(), "apply: no such lease");
-  return it->second;
-}
 
 // Changes a lease and its deadline.
 template <typename Change>
@@ -81,7 +76,31 @@ void release_rank(State& state, const Lease& lease, const RankPlacement& rank) {
   });
 }
 
+void release_items(State& state, const Lease& lease) {
+  PoolRecord& pool = state.pools.at(PoolKey{lease.gpu_class, lease.site});
+  for (const RankPlacement& rank : lease.allocations.back().ranks) {
+    release_rank(state, lease, rank);
+    pool.gpus_leased -= std::ssize(rank.items);
+    pool.demand_leased -= is_owners_use(state, lease, rank) ? 0 : std::ssize(rank.items);
+  }
+}
+
 }  // namespace
+
+Lease& lease_at(State& state, LeaseId id) {
+  const auto it = state.leases.find(id);
+  check(it != state.leases.end(), "apply: no such lease");
+  return it->second;
+}
+
+void hold_items(State& state, const Lease& lease) {
+  PoolRecord& pool = state.pools.at(PoolKey{lease.gpu_class, lease.site});
+  for (const RankPlacement& rank : lease.allocations.back().ranks) {
+    hold_rank(state, lease, rank);
+    pool.gpus_leased += std::ssize(rank.items);
+    pool.demand_leased += is_owners_use(state, lease, rank) ? 0 : std::ssize(rank.items);
+  }
+}
 
 void apply_event(State& state, const LeaseGranted& event) {
   const Lease& lease = event.lease;
@@ -89,16 +108,17 @@ void apply_event(State& state, const LeaseGranted& event) {
   if (waiting != state.waiting.end()) {
     remove_waiting(state, waiting->second);
     state.waiting.erase(waiting);
-    state.review_due = state.review_due && !state.waiting.empty();
+    state.review_due = state.review_due && something_waits(state);
   }
+  note_time(state, lease.placed);
   const std::size_t leases_before = state.leases.size();
   state.leases.emplace_hint(state.leases.end(), lease.id, lease);
   check(state.leases.size() == leases_before + 1, "apply: a lease twice");
-  PoolRecord& pool = state.pools.at(PoolKey{lease.gpu_class, lease.site});
-  for (const RankPlacement& rank : lease.allocations.back().ranks) {
-    hold_rank(state, lease, rank);
-    pool.gpus_leased += std::ssize(rank.items);
-    pool.demand_leased += is_owners_use(state, lease, rank) ? 0 : std::ssize(rank.items);
+  if (lease.state != LeaseState::Cancelled) {
+    add_stay(state, lease);
+    if (lease.state != LeaseState::Booked) {
+      hold_items(state, lease);
+    }
   }
   auto& orders = state.orders_of_tenant[lease.tenant];
   orders.insert(orders.end(), lease.order);
@@ -107,19 +127,19 @@ void apply_event(State& state, const LeaseGranted& event) {
   }
   note_id(state, lease.order.value());
   note_id(state, lease.id.value());
-  note_time(state, lease.start);
 }
 
 void apply_event(State& state, const LeaseRunning& event) {
   change_lease(state, event.id, [&](Lease& lease) {
     lease.state = LeaseState::Running;
-    lease.running_since = event.since;
+    lease.running_since = lease.running_since.value_or(event.since);  // Held before: metered since
     lease.attempts.at(event.rank).state = AttemptState::Running;
   });
   note_time(state, event.since);
 }
 
 void apply_event(State& state, const LeaseExtended& event) {
+  remove_stay(state, lease_at(state, event.id));
   change_lease(state, event.id, [&](Lease& lease) {
     check(event.end > lease.end, "apply: an extension that shortens");
     lease.end = event.end;
@@ -129,6 +149,7 @@ void apply_event(State& state, const LeaseExtended& event) {
     lease.quoted = event.quoted;
     lease.price_limit = event.price_limit;
   });
+  add_stay(state, lease_at(state, event.id));
 }
 
 void apply_event(State& state, const LeaseEnding& event) {
@@ -148,11 +169,11 @@ void apply_event(State& state, const LeaseEnded& event) {
   if (const auto deadline = deadline_of(state, lease)) {
     state.deadlines.erase(*deadline);
   }
-  PoolRecord& pool = state.pools.at(PoolKey{lease.gpu_class, lease.site});
-  for (const RankPlacement& rank : lease.allocations.back().ranks) {
-    release_rank(state, lease, rank);
-    pool.gpus_leased -= std::ssize(rank.items);
-    pool.demand_leased -= is_owners_use(state, lease, rank) ? 0 : std::ssize(rank.items);
+  if (lease.state != LeaseState::Cancelled) {
+    remove_stay(state, lease);
+    if (lease.state != LeaseState::Booked) {
+      release_items(state, lease);
+    }
   }
   const auto tenant = state.orders_of_tenant.find(lease.tenant);
   check(tenant != state.orders_of_tenant.end(), "apply: a lease without its tenant");

@@ -1,19 +1,43 @@
 #include <algorithm>
 
+#include "core/book/stays.h"
 #include "core/handlers.h"
 #include "core/ledger/charge.h"
 #include "core/market/orders.h"
 #include "core/market/pricing.h"
+#include "core/market/times.h"
 
 namespace bmgpu::core {
 namespace {
+
+// Whether its GPUs, and CPU and memory beside them, stay free for it until `end`.
+std::optional<Reason> check_gpus_after(const State& state, const Lease& lease, Instant end) {
+  for (const RankPlacement& rank : lease.allocations.back().ranks) {
+    const NodeRecord& node = state.nodes.at(rank.node);
+    const std::uint64_t lanes = lanes_of(node, lease.gpu_class, rank.items);
+    const auto taken = held_from(node, lease.gpu_class, lanes, lease.end, lease.id);
+    if (taken && *taken < end) {
+      return Reason{
+          ReasonCode::GpusTakenAfter,
+          *taken == lease.end
+              ? "its GPUs are booked from its end on; the lease ends as planned"
+              : "its GPUs are free until " + utc_text(*taken) + " only; extend it up to then"};
+    }
+    const Resources beside{lease.gpus, "", 0, rank.cpu_millis, rank.memory_mib, rank.scratch_mib};
+    if (!fits_beside(node, beside, lease.end, end, lease.id)) {
+      return Reason{ReasonCode::NodeResources,
+                    "the CPU, memory or scratch beside its GPUs are booked after its end"};
+    }
+  }
+  return std::nullopt;
+}
 
 std::optional<Reason> check_extension(const State& state, const Lease& lease,
                                       const ExtendLease& command) {
   if (command.by < Limits::kLeaseMin || command.by > Limits::kLeaseMax) {
     return Reason{ReasonCode::OutOfRange, "extend by 1 minute to 30 days"};
   }
-  if (lease.state == LeaseState::Ending) {
+  if (lease.state == LeaseState::Ending || lease.state == LeaseState::Cancelled) {
     return Reason{ReasonCode::AlreadyEnded, "the lease is ending and cannot be extended"};
   }
   if (lease.end + command.by - lease.start > Limits::kLeaseMax) {
@@ -25,7 +49,7 @@ std::optional<Reason> check_extension(const State& state, const Lease& lease,
                     "its node is being drained: the lease runs to its end, but no longer"};
     }
   }
-  return std::nullopt;
+  return check_gpus_after(state, lease, lease.end + command.by);
 }
 
 // All prices of the lease up to `until`. New slots go on with the lease's age, and are priced as
@@ -38,17 +62,17 @@ std::variant<std::vector<Price>, Reason> extended_prices(const State& state, con
   if (until <= first_new) {
     return prices;
   }
-  PriceRequest request{.gpus = lease.gpus,
-                       .now = now,
-                       .from = first_new,
-                       .until = until,
-                       .first_index = priced,
-                       .own_leased = lease.gpus};
+  PriceRequest request{
+      .gpus = lease.gpus, .now = now, .from = first_new, .until = until, .first_index = priced};
+  const bool has_started = lease.state != LeaseState::Booked;
   for (const RankPlacement& rank : lease.allocations.back().ranks) {
     const NodeRecord& node = state.nodes.at(rank.node);
     request.owner_floor = std::max(request.owner_floor, node.owner_floor);
-    (node.owner == lease.tenant ? request.own_supply : request.own_demand) +=
-        std::ssize(rank.items);
+    if (has_started) {
+      request.own_leased += std::ssize(rank.items);
+      (node.owner == lease.tenant ? request.own_supply : request.own.leased) +=
+          std::ssize(rank.items);
+    }
   }
   const PoolKey key{lease.gpu_class, lease.site};
   const PoolRecord& pool = state.pools.at(key);

@@ -16,9 +16,9 @@ bool continues_a_character(char c) { return (static_cast<unsigned char>(c) & 0xC
 LeaseEnded end_lease(const Lease& lease, EndReason reason, Instant stopped,
                      std::optional<std::int32_t> exit_code, std::string detail) {
   Bill total = bill(lease, reason, stopped);
-  return LeaseEnded{lease.id,     lease.order, lease.tenant,     reason,
-                    stopped,      total.from,  total.billed,     total.charged,
-                    lease.quoted, exit_code,   std::move(detail)};
+  return LeaseEnded{lease.id,     lease.order, lease.tenant,      reason,
+                    stopped,      total.from,  total.billed,      total.charged,
+                    lease.quoted, exit_code,   std::move(detail), total.fee};
 }
 
 std::string cut_detail(std::string text) {

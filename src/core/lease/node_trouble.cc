@@ -26,7 +26,10 @@ Decision fail_gpu(const State& state, Instant now, const GpuRecord& gpu) {
   Decision decision = done(GpuStateChanged{gpu.id, GpuState::Failed});
   if (!gpu.lease.is_none()) {
     const Lease& lease = state.leases.at(gpu.lease);
-    if (lease.state != LeaseState::Ending) {
+    if (lease.state == LeaseState::Held) {
+      decision.events.push_back(end_lease(lease, EndReason::GpuLost, std::min(now, lease.end),
+                                          std::nullopt, "GPU " + gpu.uuid + " failed"));
+    } else if (lease.state != LeaseState::Ending) {
       decision.events.push_back(LeaseEnding{lease.id, EndReason::GpuLost, std::min(now, lease.end),
                                             "GPU " + gpu.uuid + " failed", std::nullopt});
     }

@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "core/apply_parts.h"
+#include "core/book/stays.h"
 #include "core/indexes.h"
 
 namespace bmgpu::core {
@@ -21,15 +22,15 @@ void apply_event(State& state, const ClassDefined& event) {
 void apply_event(State& state, const QuoteIssued& event) {
   const bool is_new = state.quotes.emplace(event.quote.id, event.quote).second;
   check(is_new, "apply: a quote twice");
-  state.deadlines.insert(deadline_of(event.quote));
+  state.deadlines.insert(deadline_of(state, event.quote));
   note_id(state, event.quote.id.value());
-  note_time(state, event.quote.start);
+  note_time(state, event.quote.issued);
 }
 
 void apply_event(State& state, const QuoteClosed& event) {
   const auto it = state.quotes.find(event.id);
   check(it != state.quotes.end(), "apply: no such quote");
-  state.deadlines.erase(deadline_of(it->second));
+  state.deadlines.erase(deadline_of(state, it->second));
   state.quotes.erase(it);
 }
 
@@ -76,6 +77,9 @@ void apply_event(State& state, const CountersSet& event) {
   state.next_id = event.next_id;
   state.last_stamp = event.last_stamp;
   state.review_due = event.review_due;
+  if (event.open_slot > state.open_slot) {
+    advance_book(state, event.open_slot);
+  }
 }
 
 }  // namespace bmgpu::core

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/wide.h"
+#include "core/book/window.h"
 #include "core/market/pricing.h"
+#include "core/market/times.h"
 #include "core/market/words.h"
 
 namespace bmgpu::core {
@@ -70,7 +72,8 @@ std::string per_hour(Price price) {
 }
 
 std::optional<Reason> above_limit(const State& state, const Candidate& candidate, std::int64_t gpus,
-                                  Instant start, Duration duration, Price limit) {
+                                  Instant now, Duration duration, Price limit) {
+  const Instant start = candidate.start;
   const Instant until = priced_until(start, start + duration, state.policy.billed_min);
   if (within_limit(candidate.slot_prices, start, until, gpus, limit)) {
     return std::nullopt;
@@ -78,7 +81,8 @@ std::optional<Reason> above_limit(const State& state, const Candidate& candidate
   const Price average = average_price(candidate.slot_prices, start, until, gpus);
   return Reason{ReasonCode::PriceAboveLimit,
                 "the price is " + per_hour(average) + " " + state.policy.currency +
-                    " per GPU-hour now, above the limit of " + per_hour(limit)};
+                    " per GPU-hour " + (start == now ? "now" : "from " + utc_text(start) + " on") +
+                    ", above the limit of " + per_hour(limit)};
 }
 
 LeaseGranted grant(const State& state, const Stamp& stamp, const Order& order,
@@ -91,18 +95,42 @@ LeaseGranted grant(const State& state, const Stamp& stamp, const Order& order,
   lease.gpu_class = candidate.pool.gpu_class;
   lease.site = candidate.pool.site;
   lease.gpus = order.resources.gpus;
-  lease.start = stamp.now;
-  lease.end = stamp.now + order.duration;
+  lease.start = candidate.start;
+  lease.end = candidate.start + order.duration;
   lease.slot_prices = candidate.slot_prices;
-  lease.allocations.push_back(
-      Allocation{lease.start, lease.end, {place(state, node, lease.gpu_class, order.resources)}});
-  lease.attempts.push_back(Attempt{AttemptNumber(1), stamp.incarnation, AttemptState::Assigned});
   lease.policy = policy;
   lease.restart = order.restart;
   lease.price_limit = order.price_limit;
   lease.quoted = candidate.total;
   lease.billed_min = state.policy.billed_min;
+  lease.placed = stamp.now;
+  lease.started = lease.start;
+  lease.preparing_since = lease.start;
+  lease.owner_floor = candidate.owner_floor;
+  lease.without_job = order.without_job;
+  const bool is_booked = candidate.start > stamp.now;
+  std::uint64_t lanes = 0;
+  if (is_booked) {
+    lanes = bookable_lanes(node, lease.gpu_class, Interval{lease.start, lease.end});
+    lease.state = LeaseState::Booked;
+    lease.cancel_fee_permille = state.policy.cancel_fee_permille;
+  } else {
+    lanes = lanes_free_now(node, lease.gpu_class, free_now(state, stamp.now, order.duration));
+    lease.state = lease.without_job ? LeaseState::Held : LeaseState::Preparing;
+    if (lease.without_job) {
+      lease.running_since = lease.start;
+    } else {
+      lease.attempts = first_attempts(stamp, 1);
+    }
+  }
+  lease.allocations.push_back(Allocation{
+      lease.start, lease.end, {place(state, node, lease.gpu_class, order.resources, lanes)}});
   return LeaseGranted{std::move(lease)};
+}
+
+std::vector<Attempt> first_attempts(const Stamp& stamp, std::size_t ranks) {
+  return std::vector<Attempt>(ranks,
+                              Attempt{AttemptNumber(1), stamp.incarnation, AttemptState::Assigned});
 }
 
 }  // namespace bmgpu::core

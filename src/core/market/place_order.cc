@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "core/book/window.h"
+#include "core/book/wish.h"
 #include "core/handlers.h"
 #include "core/ledger/charge.h"
 #include "core/market/orders.h"
@@ -20,53 +22,85 @@ std::vector<Price> prices_from(const Quote& quote, Instant now, Instant until) {
   return prices;
 }
 
+Reason taken_meanwhile() {
+  return Reason{ReasonCode::NoCapacityNow, "the GPUs of the quote have been taken meanwhile"};
+}
+
 std::variant<Candidate, Reason> place_at_quote(const State& state, const Quote& quote,
                                                Instant now) {
   const PoolKey key{quote.gpu_class, quote.site};
-  const auto node = best_fit(state, state.pools.at(key), quote.resources, quote.owner_floor);
+  if (quote.start > now) {
+    const Interval span{quote.start, quote.start + quote.duration};
+    const auto node = book_fit(state, key, quote.resources, span, quote.owner_floor);
+    return node ? std::variant<Candidate, Reason>(Candidate{
+                      key, *node, quote.start, quote.owner_floor, quote.slot_prices, quote.total})
+                : taken_meanwhile();
+  }
+  const auto node = best_fit(state, key, state.pools.at(key), quote.resources, quote.owner_floor,
+                             free_now(state, now, quote.duration));
   if (!node) {
-    return Reason{ReasonCode::NoCapacityNow, "the GPUs of the quote have been taken meanwhile"};
+    return taken_meanwhile();
   }
   const Instant until = priced_until(now, now + quote.duration, state.policy.billed_min);
   std::vector<Price> prices = prices_from(quote, now, until);
   const Money total = std::min(charge_between(prices, now, now, until), quote.total);
-  return Candidate{key, *node, quote.owner_floor, std::move(prices), total};
+  return Candidate{key, *node, now, quote.owner_floor, std::move(prices), total};
 }
 
-std::variant<const Quote*, Reason> usable_quote(const State& state, const PlaceOrder& command,
-                                                const Resources& resources, Instant now) {
+// The quote that the order names, or why it cannot be taken.
+std::variant<const Quote*, Reason> named_quote(const State& state, const PlaceOrder& command,
+                                               const Resources& resources) {
   const auto it = state.quotes.find(command.quote);
-  if (it == state.quotes.end() || it->second.expires <= now) {
+  if (it == state.quotes.end() || it->second.tenant != command.tenant) {
     return Reason{ReasonCode::QuoteExpired,
                   "the quote has expired or was taken; ask for a new one"};
   }
   const Quote& quote = it->second;
-  if (quote.tenant != command.tenant) {
-    return Reason{ReasonCode::QuoteExpired,
-                  "the quote has expired or was taken; ask for a new one"};
-  }
-  if (quote.resources != resources || quote.duration != command.duration) {
+  if (quote.resources != resources || quote.duration != command.duration ||
+      (command.wish != TimeWish{} && command.wish != quote.wish)) {
     return Reason{ReasonCode::QuoteMismatch,
-                  "the quote is for other resources or another duration; ask for a new one"};
-  }
-  const Instant until =
-      priced_until(quote.start, quote.start + quote.duration, state.policy.billed_min);
-  if (!within_limit(quote.slot_prices, quote.start, until, resources.gpus, command.price_limit)) {
-    return Reason{ReasonCode::PriceAboveLimit, "the quote is above the limit of " +
-                                                   per_hour(command.price_limit) + " per GPU-hour"};
+                  "the quote is for other resources, another duration or other times; ask for a "
+                  "new one"};
   }
   return &quote;
 }
 
-// Where and at which prices the order can start now, within its limit.
-std::variant<Candidate, Reason> place_now(const State& state, const Order& order,
-                                          const Quote* quote, Instant now) {
-  if (state.review_due && next_to_serve(state, now)) {
-    return Reason{ReasonCode::NoCapacityNow, "orders that waited are served first"};
+// Whether its prices still hold and are within the order's limit.
+std::optional<Reason> check_quote(const State& state, const Quote& quote, Price limit,
+                                  Instant now) {
+  if (quote.expires <= now && limit.count() == 0) {
+    return Reason{ReasonCode::QuoteExpired,
+                  "the quote has expired; ask for a new one, or name the most that you would pay "
+                  "now"};
   }
-  auto place = quote != nullptr
-                   ? place_at_quote(state, *quote, now)
-                   : cheapest_place(state, order.resources, now, order.duration, nullptr);
+  const Instant until =
+      priced_until(quote.start, quote.start + quote.duration, state.policy.billed_min);
+  if (quote.expires > now &&
+      !within_limit(quote.slot_prices, quote.start, until, quote.resources.gpus, limit)) {
+    return Reason{ReasonCode::PriceAboveLimit,
+                  "the quote is above the limit of " + per_hour(limit) + " per GPU-hour"};
+  }
+  return std::nullopt;
+}
+
+// Where and at which prices the order can start, within its limit.
+std::variant<Candidate, Reason> find_place(const State& state, const Order& order, TimeWish wish,
+                                           const Quote* quote, Instant now) {
+  const bool starts_now = wish.start == StartKind::Now;
+  if (state.review_due && next_to_serve(state, now)) {
+    const bool at_once = quote != nullptr ? quote->start <= now
+                                          : starts_now || (wish.start == StartKind::At &&
+                                                           wish.earliest <= now);
+    if (at_once) {
+      return Reason{ReasonCode::NoCapacityNow, "orders that waited are served first"};
+    }
+    if (wish.start == StartKind::Cheapest) {  // later, if it still can be
+      wish.earliest = std::max(wish.earliest, next_border(now + milliseconds(1)));
+    }
+  }
+  auto place = quote != nullptr ? place_at_quote(state, *quote, now)
+               : starts_now ? cheapest_place(state, order.resources, now, order.duration, nullptr)
+                            : book_place(state, order.resources, wish, order.duration, now);
   if (const auto* candidate = std::get_if<Candidate>(&place)) {
     if (auto reason = above_limit(state, *candidate, order.resources.gpus, now, order.duration,
                                   order.price_limit)) {
@@ -76,7 +110,8 @@ std::variant<Candidate, Reason> place_now(const State& state, const Order& order
   return place;
 }
 
-Decision queue_order(const State& state, Order order, const Quote* quote, Reason reason) {
+Decision queue_order(const State& state, Order order, const Quote* named, const Quote* quote,
+                     Reason reason) {
   if (std::ssize(state.waiting) >= Limits::kWaitingOrdersMax) {
     return refused(ReasonCode::LimitReached, "too many orders wait already; try again later");
   }
@@ -90,10 +125,31 @@ Decision queue_order(const State& state, Order order, const Quote* quote, Reason
   }
   Decision decision{{}, {}, OrderAnswer{order.id, std::nullopt, std::move(reason)}};
   decision.events.push_back(OrderQueued{std::move(order)});
-  if (quote != nullptr) {
-    decision.events.push_back(QuoteClosed{quote->id});
+  if (named != nullptr) {
+    decision.events.push_back(QuoteClosed{named->id});
   }
   return decision;
+}
+
+Decision grant_order(const State& state, const Stamp& stamp, const Order& order,
+                     const Candidate& candidate, const Quote* named, const Quote* quote) {
+  if (std::ssize(state.leases) >= Limits::kLiveLeasesMax) {
+    return refused(ReasonCode::LimitReached, "the market has as many leases as it can hold");
+  }
+  const PolicyVersion policy = quote != nullptr ? quote->policy : state.policy.version;
+  Decision decision{{}, {}, OrderAnswer{order.id, LeaseId(order.id.value()), std::nullopt}};
+  decision.events.push_back(grant(state, stamp, order, candidate, policy));
+  if (named != nullptr) {
+    decision.events.push_back(QuoteClosed{named->id});
+  }
+  return decision;
+}
+
+std::optional<Reason> check_fields(const PlaceOrder& command) {
+  if (auto reason = check_duration(command.duration)) {
+    return reason;
+  }
+  return check_price_limit(command.price_limit);
 }
 
 }  // namespace
@@ -103,10 +159,7 @@ Decision handle(const State& state, const Stamp& stamp, const PlaceOrder& comman
   if (auto* reason = std::get_if<Reason>(&checked)) {
     return refused(std::move(*reason));
   }
-  if (auto reason = check_duration(command.duration)) {
-    return refused(std::move(*reason));
-  }
-  if (auto reason = check_price_limit(command.price_limit)) {
+  if (auto reason = check_fields(command)) {
     return refused(std::move(*reason));
   }
   Order order{OrderId(state.next_id),
@@ -117,39 +170,44 @@ Decision handle(const State& state, const Stamp& stamp, const PlaceOrder& comman
               command.restart,
               stamp.now,
               ClassId(),
-              SiteId()};
-  const Quote* quote = nullptr;
+              SiteId(),
+              command.without_job};
+  const Quote* named = nullptr;  // closed if the order is accepted
+  const Quote* quote = nullptr;  // its prices hold
   if (!command.quote.is_none()) {
-    auto usable = usable_quote(state, command, order.resources, stamp.now);
-    if (auto* reason = std::get_if<Reason>(&usable)) {
+    auto found = named_quote(state, command, order.resources);
+    if (auto* reason = std::get_if<Reason>(&found)) {
       return refused(std::move(*reason));
     }
-    quote = std::get<const Quote*>(usable);
+    named = std::get<const Quote*>(found);
+    if (auto reason = check_quote(state, *named, command.price_limit, stamp.now)) {
+      return refused(std::move(*reason));
+    }
+    quote = named->expires > stamp.now ? named : nullptr;
   }
-  auto place = place_now(state, order, quote, stamp.now);
+  auto wish = checked_wish(state, named != nullptr ? named->wish : command.wish, command.duration,
+                           stamp.now);
+  if (auto* reason = std::get_if<Reason>(&wish)) {
+    return refused(std::move(*reason));
+  }
+  const TimeWish& wanted = std::get<TimeWish>(wish);
+  auto place = find_place(state, order, wanted, quote, stamp.now);
   if (const auto* candidate = std::get_if<Candidate>(&place)) {
-    if (std::ssize(state.leases) >= Limits::kLiveLeasesMax) {
-      return refused(ReasonCode::LimitReached, "the market has as many leases as it can hold");
-    }
-    const PolicyVersion policy = quote != nullptr ? quote->policy : state.policy.version;
-    Decision decision{{}, {}, OrderAnswer{order.id, LeaseId(order.id.value()), std::nullopt}};
-    decision.events.push_back(grant(state, stamp, order, *candidate, policy));
-    if (quote != nullptr) {
-      decision.events.push_back(QuoteClosed{quote->id});
-    }
-    return decision;
+    return grant_order(state, stamp, order, *candidate, named, quote);
   }
   auto home = home_pool(state, order.resources);
   if (auto* never = std::get_if<Reason>(&home)) {
     return refused(std::move(*never));
   }
   auto& reason = std::get<Reason>(place);
-  if (command.refuse_if_unavailable) {
+  const bool is_repriced = named != nullptr && quote == nullptr;
+  if (command.refuse_if_unavailable || wanted.start != StartKind::Now ||
+      (is_repriced && reason.code == ReasonCode::PriceAboveLimit)) {
     return refused(std::move(reason));
   }
   order.gpu_class = std::get<PoolKey>(home).gpu_class;
   order.site = std::get<PoolKey>(home).site;
-  return queue_order(state, std::move(order), quote, std::move(reason));
+  return queue_order(state, std::move(order), named, quote, std::move(reason));
 }
 
 }  // namespace bmgpu::core

@@ -79,12 +79,6 @@ Fixed weight_at(const std::vector<Fixed>& weights, std::int64_t slot_index) {
   return slot_index < std::ssize(weights) ? weights[static_cast<std::size_t>(slot_index)] : Fixed{};
 }
 
-std::int64_t load_permille_of(const PoolRecord& pool, std::int64_t leased) {
-  return pool.gpus_healthy > 0
-             ? std::clamp<std::int64_t>(leased * kPermille / pool.gpus_healthy, 0, kPermille)
-             : 0;
-}
-
 std::string decimal(std::int64_t numerator, std::int64_t denominator) {
   const std::int64_t thousandths = divide_half_up(Wide{numerator} * kPermille, denominator);
   std::string fraction = std::to_string(thousandths % kPermille);
@@ -104,6 +98,12 @@ Wide sum_over(const std::vector<Price>& slot_prices, Instant from, Instant until
 }
 
 }  // namespace
+
+std::int64_t load_permille_of(const PoolRecord& pool, std::int64_t leased) {
+  return pool.gpus_healthy > 0
+             ? std::clamp<std::int64_t>(leased * kPermille / pool.gpus_healthy, 0, kPermille)
+             : 0;
+}
 
 std::vector<Fixed> slot_weights(std::int64_t decay_permille) {
   const Fixed decay = Fixed::from_ratio(decay_permille, kPermille);
@@ -167,36 +167,81 @@ std::int64_t slots_touched(Instant from, Instant until) {
   return (slot_of(until - milliseconds(1)) - slot_of(from)).count() + 1;
 }
 
-PriceInputs next_gpu(const State& state, const PoolKey& key, const PoolRecord& pool,
-                     Price owner_floor) {
+Multiples::Multiples(const MarketPolicy& policy, std::int64_t supply, std::size_t remembered)
+    : k_(Fixed::from_ratio(policy.demand_k_permille, kPermille)),
+      ln_supply_(ln(Fixed::from_int(supply))),
+      entries_(remembered) {}
+
+Fixed Multiples::at(std::int64_t demand) {
+  if (demand <= 0) {
+    return Fixed{};
+  }
+  Entry& entry = entries_[static_cast<std::size_t>(demand) & (entries_.size() - 1)];
+  if (entry.demand != demand) {
+    const Fixed ratio = ln(Fixed::from_int(std::min(demand, kDemandMax))) - ln_supply_;
+    entry = Entry{demand, Fixed::from_int(1) + k_ * ratio};
+  }
+  return entry.multiple;
+}
+
+SlotPricer::SlotPricer(const MarketPolicy& policy, const std::vector<Fixed>& weights,
+                       std::int64_t base_micros_per_gpu_hour, Price owner_floor)
+    : policy_(policy),
+      weights_(weights),
+      base_(base_micros_per_gpu_hour),
+      floor_(share_of_base(base_, policy.floor_permille)),
+      cap_(share_of_base(base_, policy.surge_cap_permille)),
+      owner_floor_(owner_floor),
+      lowest_(price(Fixed{}, 0)) {}
+
+Price SlotPricer::price(Fixed multiple, std::int64_t slot_index) const {
+  return clamp(Bounds{floor_, cap_, owner_floor_},
+               prefix_price(base_, multiple, weight_at(weights_, slot_index)));
+}
+
+Fixed SlotPricer::loaded(Fixed multiple, std::int64_t load_permille) const {
+  return multiple * load_factor(policy_, load_permille);
+}
+
+PriceInputs next_gpu(const State& state, const PoolKey& key, const PoolRecord& pool, Instant now,
+                     Instant at, Price owner_floor) {
+  const bool is_soon = slot_start(slot_of(at)) - now < state.policy.load_horizon;
   return PriceInputs{state.classes.at(key.gpu_class).base_micros_per_gpu_hour,
-                     pool.demand_leased + pool.demand_waiting, pool.supply,
-                     load_permille_of(pool, pool.gpus_leased), owner_floor};
+                     PoolDemand(state, key, pool, now, {}).at(slot_of(at)).with(0), pool.supply,
+                     is_soon ? load_permille_of(pool, pool.gpus_leased) : 0, owner_floor};
 }
 
 std::vector<Price> lease_prices(const State& state, const PoolKey& key, const PoolRecord& pool,
                                 const PriceRequest& request) {
-  check(pool.supply + request.own_supply > 0, "lease_prices: no supply");
+  constexpr std::size_t kRemembered = 64;
+  const std::int64_t supply = pool.supply + request.own_supply;
+  check(supply > 0, "lease_prices: no supply");
   const MarketPolicy& policy = state.policy;
-  PriceInputs inputs = next_gpu(state, key, pool, request.owner_floor);
-  const Bounds bounds = bounds_of(policy, inputs);
-  const std::int64_t base = inputs.base_micros_per_gpu_hour;
-  inputs.demand -= request.own_demand;
-  inputs.supply += request.own_supply;
-  std::int64_t leased = pool.gpus_leased - request.own_leased;
+  const SlotPricer pricer(policy, state.slot_weights,
+                          state.classes.at(key.gpu_class).base_micros_per_gpu_hour,
+                          request.owner_floor);
+  const PoolDemand pool_demand(state, key, pool, request.now, request.own);
+  Multiples multiples(policy, supply, kRemembered);
+  const std::int64_t leased = pool.gpus_leased - request.own_leased;
 
   std::vector<Price> prices(static_cast<std::size_t>(slots_touched(request.from, request.until)));
   const SlotNumber first = slot_of(request.from);
-  for (std::int64_t taken = 0; taken < request.gpus; ++taken, ++inputs.demand, ++leased) {
-    inputs.load_permille = 0;
-    const Fixed later = multiple_of_base(policy, inputs);
-    const Fixed soon = later * load_factor(policy, load_permille_of(pool, leased));
-    for (std::size_t i = 0; i < prices.size(); ++i) {
-      const auto offset = static_cast<std::int64_t>(i);
-      const Instant begins = slot_start(first) + kSlot * offset;
-      const Fixed multiple = begins - request.now < policy.load_horizon ? soon : later;
-      const Fixed weight = weight_at(state.slot_weights, request.first_index + offset);
-      prices[i] += clamp(bounds, prefix_price(base, multiple, weight));
+  for (std::size_t i = 0; i < prices.size(); ++i) {
+    const auto offset = static_cast<std::int64_t>(i);
+    const SlotNumber slot = first + SlotNumber(offset);
+    const bool is_soon = slot_start(slot) - request.now < policy.load_horizon;
+    const std::int64_t index = request.first_index + offset;
+    if (index >= pricer.weights()) {  // whatever the demand is
+      prices[i] = pricer.lowest() * request.gpus;
+      continue;
+    }
+    const SlotDemand demand = pool_demand.at(slot);
+    for (std::int64_t taken = 0; taken < request.gpus; ++taken) {
+      Fixed multiple = multiples.at(demand.with(taken));
+      if (is_soon) {
+        multiple = pricer.loaded(multiple, load_permille_of(pool, leased + taken));
+      }
+      prices[i] += pricer.price(multiple, index);
     }
   }
   return prices;

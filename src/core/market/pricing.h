@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/book/demand.h"
 #include "core/state.h"
 
 namespace bmgpu::core {
@@ -36,6 +37,47 @@ std::vector<PriceFactor> price_factors(const MarketPolicy& policy,
 // How many slots [from, until) touches. REQUIRES: from < until.
 std::int64_t slots_touched(Instant from, Instant until);
 
+// p0 as a multiple of base, by demand: a price before its place in the lease counts. Remembers what
+// it computed.
+class Multiples {
+ public:
+  // `remembered`: how many, a power of two. REQUIRES: supply > 0.
+  Multiples(const MarketPolicy& policy, std::int64_t supply, std::size_t remembered);
+  Fixed at(std::int64_t demand);
+
+ private:
+  struct Entry {
+    std::int64_t demand = -1;
+    Fixed multiple;
+  };
+  const Fixed k_;
+  const Fixed ln_supply_;
+  std::vector<Entry> entries_;
+};
+
+// The price of one GPU with everything but the demand settled: for many slots at one time.
+class SlotPricer {
+ public:
+  SlotPricer(const MarketPolicy& policy, const std::vector<Fixed>& weights,
+             std::int64_t base_micros_per_gpu_hour, Price owner_floor);
+  Price price(Fixed multiple, std::int64_t slot_index) const;
+  Price lowest() const { return lowest_; }  // of slots whose weight is 0
+  std::int64_t weights() const { return std::ssize(weights_); }
+  Fixed loaded(Fixed multiple, std::int64_t load_permille) const;
+
+ private:
+  const MarketPolicy& policy_;
+  const std::vector<Fixed>& weights_;
+  const std::int64_t base_;
+  Price floor_;
+  Price cap_;
+  Price owner_floor_;
+  Price lowest_;
+};
+
+// How much of the pool is in use, with `leased` GPUs leased.
+std::int64_t load_permille_of(const PoolRecord& pool, std::int64_t leased);
+
 // What is asked of a pool: prices of a lease's slots from slot `first_index` of its age on.
 struct PriceRequest {
   std::int64_t gpus = 0;
@@ -46,7 +88,7 @@ struct PriceRequest {
   Price owner_floor{};
   // GPUs of the same order or lease that the pool's demand and load count already, or that its
   // supply leaves out because they are their owner's own use.
-  std::int64_t own_demand = 0;
+  OwnDemand own{};
   std::int64_t own_leased = 0;
   std::int64_t own_supply = 0;
 };
@@ -55,9 +97,9 @@ struct PriceRequest {
 std::vector<Price> lease_prices(const State& state, const PoolKey& key, const PoolRecord& pool,
                                 const PriceRequest& request);
 
-// What the next GPU of the pool would pay in its first slot. REQUIRES: pool.supply > 0.
-PriceInputs next_gpu(const State& state, const PoolKey& key, const PoolRecord& pool,
-                     Price owner_floor);
+// What moves the price of the pool's next GPU in the slot of `at`. REQUIRES: pool.supply > 0.
+PriceInputs next_gpu(const State& state, const PoolKey& key, const PoolRecord& pool, Instant now,
+                     Instant at, Price owner_floor);
 
 // Until when a lease of [start, end) is priced: at least billed_min.
 Instant priced_until(Instant start, Instant end, Duration billed_min);

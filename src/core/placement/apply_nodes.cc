@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "core/apply_parts.h"
+#include "core/book/stays.h"
 #include "core/indexes.h"
 
 namespace bmgpu::core {
@@ -30,9 +31,21 @@ void change_node(State& state, NodeId id, Change change) {
   unlist_node(state, node);
   change(node);
   list_node(state, node);
+  refresh_offer(state, node);
   if (const auto deadline = deadline_of(state, node)) {
     state.deadlines.insert(*deadline);
   }
+  note_change(state);
+}
+
+// The same where the GPUs that it has, their classes or its site change.
+template <typename Change>
+void change_inventory(State& state, NodeId id, Change change) {
+  change_node(state, id, [&](NodeRecord& node) {
+    leave_book(state, node);
+    change(node);
+  });
+  enter_book(state, node_at(state, id));
   note_change(state);
 }
 
@@ -42,7 +55,7 @@ void take_from_other_node(State& state, NodeId here, GpuId gpu) {
   if (it == state.node_of_gpu.end() || it->second == here) {
     return;
   }
-  change_node(state, it->second, [&](NodeRecord& other) {
+  change_inventory(state, it->second, [&](NodeRecord& other) {
     check(gpu_at(other, gpu).lease.is_none(), "apply: a leased GPU moves");
     std::erase_if(other.gpus, [&](const GpuRecord& record) { return record.id == gpu; });
     other.classes = classes_of(other);
@@ -86,7 +99,7 @@ void apply_event(State& state, const NodeRegistered& event) {
   for (const RegisteredGpu& gpu : event.gpus) {
     take_from_other_node(state, event.node, gpu.id);
   }
-  change_node(state, event.node, [&](NodeRecord& node) {
+  change_inventory(state, event.node, [&](NodeRecord& node) {
     node.owner = event.owner;
     node.site = event.site;
     node.capacity = event.capacity;

@@ -10,8 +10,10 @@
 
 #include "base/check.h"
 #include "base/wide.h"
+#include "core/book/stays.h"
 #include "core/ledger/charge.h"
 #include "core/market/pricing.h"
+#include "core/market/times.h"
 #include "core/market/words.h"
 
 namespace bmgpu::core {
@@ -32,15 +34,23 @@ bool fits(const NodeRecord& node, const NodeCapacity& used, const Resources& res
          used.scratch_mib + want.scratch_mib <= node.capacity.scratch_mib;
 }
 
+// Whether nothing that is booked on the node is in the way.
+bool stays_free(const NodeRecord& node, ClassId gpu_class, const Resources& resources,
+                const FreeNow& free) {
+  return node.booked == 0 ||
+         (__builtin_popcountll(lanes_free_now(node, gpu_class, free)) >= resources.gpus &&
+          fits_beside(node, resources, free.now, free.until, free.except));
+}
+
 // How good a fit is: fewest free GPUs, then in use, then id.
 using FitRank = std::tuple<std::size_t, bool, NodeId>;
 
-std::optional<FitRank> best_in(const State& state, const FreeNodes& lists,
-                               const Resources& resources) {
+std::optional<FitRank> best_in(const State& state, ClassId gpu_class, const FreeNodes& lists,
+                               const Resources& resources, const FreeNow& free_for) {
   for (auto free = static_cast<std::size_t>(resources.gpus); free < lists.size(); ++free) {
     for (const auto& [idle, id] : lists[free]) {
       const NodeRecord& node = state.nodes.at(id);
-      if (fits(node, node.used, resources)) {
+      if (fits(node, node.used, resources) && stays_free(node, gpu_class, resources, free_for)) {
         return FitRank{free, idle, id};
       }
     }
@@ -49,7 +59,7 @@ std::optional<FitRank> best_in(const State& state, const FreeNodes& lists,
 }
 
 // GPUs of the order itself that the pool's demand counts while it waits.
-std::int64_t own_demand(const PoolKey& key, const PoolRecord& pool, const Order* waiting) {
+std::int64_t own_waiting(const PoolKey& key, const PoolRecord& pool, const Order* waiting) {
   if (waiting == nullptr || PoolKey{waiting->gpu_class, waiting->site} != key) {
     return 0;
   }
@@ -96,21 +106,58 @@ Reason why_never(const State& state, const std::vector<ClassId>& classes,
           "no node with enough such GPUs has that much CPU, memory or scratch; ask for less"};
 }
 
+// The latest end of a lease of these GPUs that starts now; `free.now` if there is none.
+Instant latest_end(const State& state, const NodeRecord& node, ClassId gpu_class, std::int64_t gpus,
+                   const FreeNow& free) {
+  std::vector<Instant> ends;  // of each GPU
+  const std::uint64_t lanes = free_lanes(node, gpu_class);
+  for (int lane = 0; lane < 64; ++lane) {
+    const std::uint64_t mask = std::uint64_t{1} << lane;
+    if ((lanes & mask) != 0) {
+      const auto held = held_from(node, gpu_class, mask, free.now, free.except);
+      ends.push_back(std::min(held ? *held - state.policy.turnaround : free.until, free.until));
+    }
+  }
+  std::sort(ends.rbegin(), ends.rend());
+  return std::ssize(ends) >= gpus ? ends[static_cast<std::size_t>(gpus - 1)] : free.now;
+}
+
+Reason booked_before(Instant until, Instant now) {
+  return {ReasonCode::NoCapacityNow,
+          until - now < Limits::kLeaseMin
+              ? "such GPUs are free now, but booked for others soon"
+              : "such GPUs are free now, but booked for others later: a lease that ends by " +
+                    utc_text(until) + " would fit"};
+}
+
 Reason why_not_now(const State& state, const std::vector<ClassId>& classes,
-                   const Resources& resources) {
+                   const Resources& resources, const FreeNow& free_for) {
   bool has_supply = false;
   bool has_gpus = false;
-  for_each_pool(state, classes, [&](const PoolKey&, const PoolRecord& pool) {
+  bool is_booked = false;
+  Instant latest = free_for.now;
+  for_each_pool(state, classes, [&](const PoolKey& key, const PoolRecord& pool) {
     const bool owners_use_some = pool.gpus_leased > pool.demand_leased;
     has_supply = has_supply || pool.supply > 0 || owners_use_some;
     for (const auto& [floor, lists] : pool.free_by_floor) {
       for (auto free = static_cast<std::size_t>(resources.gpus); free < lists.size(); ++free) {
         has_gpus = has_gpus || !lists[free].empty();
+        for (const auto& [idle, id] : lists[free]) {
+          const NodeRecord& node = state.nodes.at(id);
+          if (node.booked > 0 && !stays_free(node, key.gpu_class, resources, free_for)) {
+            is_booked = true;
+            latest =
+                std::max(latest, latest_end(state, node, key.gpu_class, resources.gpus, free_for));
+          }
+        }
       }
     }
   });
   if (!has_supply) {
     return {ReasonCode::NoSupply, "no healthy GPU of this kind is listed now"};
+  }
+  if (is_booked) {
+    return booked_before(latest, free_for.now);
   }
   if (has_gpus) {
     return {ReasonCode::NodeResources,
@@ -194,14 +241,28 @@ std::variant<PoolKey, Reason> home_pool(const State& state, const Resources& res
   return *home;
 }
 
-std::optional<NodeId> best_fit(const State& state, const PoolRecord& pool,
-                               const Resources& resources, Price owner_floor) {
+FreeNow free_now(const State& state, Instant now, Duration duration) {
+  return FreeNow{now, now + duration + state.policy.turnaround};
+}
+
+std::uint64_t lanes_free_now(const NodeRecord& node, ClassId gpu_class, const FreeNow& free) {
+  return free_lanes(node, gpu_class) &
+         ~held_lanes(node, gpu_class, free.now, free.until, free.except);
+}
+
+bool fits_beside(const NodeRecord& node, const Resources& resources, Instant from, Instant until,
+                 LeaseId except) {
+  return fits(node, peak_use(node, from, until, except), resources);
+}
+
+std::optional<NodeId> best_fit(const State& state, const PoolKey& key, const PoolRecord& pool,
+                               const Resources& resources, Price owner_floor, const FreeNow& free) {
   std::optional<FitRank> best;
   for (const auto& [floor, lists] : pool.free_by_floor) {
     if (floor > owner_floor) {
       break;
     }
-    const auto rank = best_in(state, lists, resources);
+    const auto rank = best_in(state, key.gpu_class, lists, resources, free);
     if (rank && (!best || *rank < *best)) {
       best = rank;
     }
@@ -218,6 +279,7 @@ std::variant<Candidate, Reason> cheapest_place(const State& state, const Resourc
   }
   const auto& classes = std::get<std::vector<ClassId>>(matched);
   const Instant until = priced_until(now, now + duration, state.policy.billed_min);
+  const FreeNow free = free_now(state, now, duration);
   std::optional<Offer> best;
   for_each_pool(state, classes, [&](const PoolKey& key, const PoolRecord& pool) {
     if (pool.supply == 0) {
@@ -227,29 +289,30 @@ std::variant<Candidate, Reason> cheapest_place(const State& state, const Resourc
                          .now = now,
                          .from = now,
                          .until = until,
-                         .own_demand = own_demand(key, pool, waiting)};
+                         .own = {.waiting = own_waiting(key, pool, waiting)}};
     for (const auto& [floor, lists] : pool.free_by_floor) {
-      const auto rank = best_in(state, lists, resources);
+      const auto rank = best_in(state, key.gpu_class, lists, resources, free);
       if (!rank) {
         continue;
       }
       request.owner_floor = floor;
       std::vector<Price> prices = lease_prices(state, key, pool, request);
       const Money total = charge_between(prices, now, now, until);
-      Offer offer{Candidate{key, std::get<NodeId>(*rank), floor, std::move(prices), total}, *rank};
+      Offer offer{Candidate{key, std::get<NodeId>(*rank), now, floor, std::move(prices), total},
+                  *rank};
       if (!best || order_of(offer) < order_of(*best)) {
         best = std::move(offer);
       }
     }
   });
   if (!best) {
-    return why_not_now(state, classes, resources);
+    return why_not_now(state, classes, resources, free);
   }
   return std::move(best->candidate);
 }
 
 RankPlacement place(const State& state, const NodeRecord& node, ClassId gpu_class,
-                    const Resources& resources) {
+                    const Resources& resources, std::uint64_t lanes) {
   const NodeCapacity capacity = share_of_capacity(node, resources);
   RankPlacement rank{node.id, {}, capacity.cpu_millis, capacity.memory_mib, capacity.scratch_mib};
   const std::int64_t memory_mib = state.classes.at(gpu_class).spec.memory_mib;
@@ -258,8 +321,11 @@ RankPlacement place(const State& state, const NodeRecord& node, ClassId gpu_clas
     if (std::ssize(rank.items) == resources.gpus) {
       break;
     }
-    if (gpu.gpu_class == gpu_class && gpu.state == GpuState::Free) {
-      rank.items.push_back(Item{gpu.id, 1000, memory_mib});
+    if (gpu.named && gpu.gpu_class == gpu_class) {
+      if ((lanes & 1) != 0) {
+        rank.items.push_back(Item{gpu.id, 1000, memory_mib});
+      }
+      lanes >>= 1;
     }
   }
   check(std::ssize(rank.items) == resources.gpus, "place: too few free GPUs");

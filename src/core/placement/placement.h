@@ -2,6 +2,7 @@
 // owner's floor are chosen first, then the best fit among the nodes that cost the same.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -15,6 +16,7 @@ namespace bmgpu::core {
 struct Candidate {
   PoolKey pool;
   NodeId node;
+  Instant start;
   Price owner_floor;  // the highest that its price covers
   std::vector<Price> slot_prices;
   Money total;  // the most that it can cost
@@ -34,15 +36,30 @@ std::variant<Candidate, Reason> cheapest_place(const State& state, const Resourc
                                                Instant now, Duration duration,
                                                const Order* waiting);
 
+// Where GPUs are free now and stay so until `until`, for leases other than `except`.
+struct FreeNow {
+  Instant now;
+  Instant until;
+  LeaseId except{};
+};
+// When a lease that starts at `now` must have GPUs for itself: until its end, and a turnaround more
+// before the next tenant's booked start.
+FreeNow free_now(const State& state, Instant now, Duration duration);
+
 // The best fit among a pool's nodes whose owner asks at most `owner_floor`.
-std::optional<NodeId> best_fit(const State& state, const PoolRecord& pool,
-                               const Resources& resources, Price owner_floor);
+std::optional<NodeId> best_fit(const State& state, const PoolKey& key, const PoolRecord& pool,
+                               const Resources& resources, Price owner_floor, const FreeNow& free);
+// The lanes of a node that are so (book/stays.h).
+std::uint64_t lanes_free_now(const NodeRecord& node, ClassId gpu_class, const FreeNow& free);
 
 // What the lease gets beside the GPUs: as asked, or the GPUs' share of the node.
 NodeCapacity share_of_capacity(const NodeRecord& node, const Resources& resources);
+// Whether the node has that beside what leases other than `except` have of it in [from, until).
+bool fits_beside(const NodeRecord& node, const Resources& resources, Instant from, Instant until,
+                 LeaseId except);
 
-// The free GPUs that it would get, by id. REQUIRES: the node has as many.
+// The GPUs that it gets out of `lanes`, by id. REQUIRES: these are enough.
 RankPlacement place(const State& state, const NodeRecord& node, ClassId gpu_class,
-                    const Resources& resources);
+                    const Resources& resources, std::uint64_t lanes);
 
 }  // namespace bmgpu::core

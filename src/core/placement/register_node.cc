@@ -70,8 +70,10 @@ std::optional<Reason> check_gpu_is_elsewhere(const State& state, const RegisterN
 }
 
 std::optional<Reason> check_known_node(const NodeRecord& node, const RegisterNode& command) {
-  if (!node.leases.empty() && (node.owner != command.owner || node.site != command.site)) {
-    return Reason{ReasonCode::GpuInUse, "owner and site cannot change while leases run"};
+  if ((!node.leases.empty() || node.booked > 0) &&
+      (node.owner != command.owner || node.site != command.site)) {
+    return Reason{ReasonCode::GpuInUse,
+                  "owner and site cannot change while leases run or are booked"};
   }
   std::size_t records = command.gpus.size();
   for (const GpuRecord& gpu : node.gpus) {

@@ -64,6 +64,9 @@ Result<void> HistoryProjection::prepare() {
                     " ON CONFLICT DO UPDATE SET lease_id = ?2, gpu = ?4, gpus = ?5, node_id = ?6,"
                     " gpu_uuids = ?7, start_ms = ?9, end_ms = ?10, quoted_micros = ?11,"
                     " attempt = ?12, restart = ?13, slot_prices = ?14, currency = ?15"},
+      StatementText{&start_lease_, "UPDATE orders SET attempt = ?2 WHERE lease_id = ?1"},
+      StatementText{&move_lease_,
+                    "UPDATE orders SET node_id = ?2, gpu_uuids = ?3 WHERE lease_id = ?1"},
       StatementText{&extend_lease_,
                     "UPDATE orders SET end_ms = ?2, slot_prices = ?3, quoted_micros = ?4"
                     " WHERE lease_id = ?1"},
@@ -97,6 +100,9 @@ Result<void> HistoryProjection::project(const Recorded& recorded) {
                         [&](const core::OrderQueued& event) { return on(event); },
                         [&](const core::OrderClosed& event) { return on(event, recorded); },
                         [&](const core::LeaseGranted& event) { return on(event, recorded); },
+                        [&](const core::LeaseStarted& event) { return on(event); },
+                        [&](const core::LeaseMoved& event) { return on(event); },
+                        [&](const core::JobGiven& event) { return on(event); },
                         [&](const core::LeaseExtended& event) { return on(event); },
                         [&](const core::LeaseEnded& event) { return on(event, recorded); },
                         [](const auto&) { return Result<void>(); },
@@ -156,12 +162,13 @@ Result<void> HistoryProjection::on(const core::LeaseGranted& event, const Record
   if (!model) {
     return model.error();
   }
-  const Result<std::string> uuids = uuids_of(lease);
+  const auto ranks = lease.allocations.empty() ? std::vector<core::RankPlacement>()
+                                               : lease.allocations.back().ranks;
+  const Result<std::string> uuids = uuids_of(ranks);
   if (!uuids) {
     return uuids.error();
   }
-  const bool placed = !lease.allocations.empty() && !lease.allocations.back().ranks.empty();
-  const NodeId node = placed ? lease.allocations.back().ranks[0].node : NodeId();
+  const NodeId node = ranks.empty() ? NodeId() : ranks[0].node;
   const AttemptNumber attempt = lease.attempts.empty() ? AttemptNumber() : lease.attempts[0].number;
   const std::string restart = word_of(lease.restart);
   const std::string prices = joined(lease.slot_prices);
@@ -181,6 +188,29 @@ Result<void> HistoryProjection::on(const core::LeaseGranted& event, const Record
       .bind_text(14, prices)
       .bind_text(15, currency_)
       .run();
+}
+
+Result<void> HistoryProjection::note_attempt(LeaseId lease,
+                                             const std::vector<core::Attempt>& attempts) {
+  const AttemptNumber attempt = attempts.empty() ? AttemptNumber() : attempts[0].number;
+  return start_lease_.bind(1, lease.value()).bind(2, attempt.value()).run();
+}
+
+Result<void> HistoryProjection::on(const core::LeaseStarted& event) {
+  return note_attempt(event.id, event.attempts);
+}
+
+Result<void> HistoryProjection::on(const core::JobGiven& event) {
+  return note_attempt(event.id, event.attempts);
+}
+
+Result<void> HistoryProjection::on(const core::LeaseMoved& event) {
+  const Result<std::string> uuids = uuids_of(event.ranks);
+  if (!uuids) {
+    return uuids.error();
+  }
+  const NodeId node = event.ranks.empty() ? NodeId() : event.ranks[0].node;
+  return move_lease_.bind(1, event.id.value()).bind(2, node.value()).bind_text(3, *uuids).run();
 }
 
 Result<void> HistoryProjection::on(const core::LeaseExtended& event) {
@@ -227,12 +257,9 @@ Result<std::string> HistoryProjection::model_of(ClassId gpu_class) {
   return *row ? select_class_.text(0) : std::string();
 }
 
-Result<std::string> HistoryProjection::uuids_of(const core::Lease& lease) {
+Result<std::string> HistoryProjection::uuids_of(const std::vector<core::RankPlacement>& ranks) {
   std::string uuids;
-  if (lease.allocations.empty()) {
-    return uuids;
-  }
-  for (const core::RankPlacement& rank : lease.allocations.back().ranks) {
+  for (const core::RankPlacement& rank : ranks) {
     for (const core::Item& item : rank.items) {
       Query query(select_gpu_);
       const Result<bool> row = select_gpu_.bind(1, item.gpu.value()).step();
@@ -290,6 +317,11 @@ Result<HistoryProjection::Owners> HistoryProjection::owners(const core::Event& e
           [&](const core::OrderClosed& e) { return of_order(e.tenant, e.id); },
           [&](const core::LeaseGranted& e) { return of_order(e.lease.tenant, e.lease.order); },
           [&](const core::LeaseRunning& e) { return owners_of_lease(e.id); },
+          [&](const core::LeaseStarted& e) { return owners_of_lease(e.id); },
+          [&](const core::LeaseMoved& e) { return owners_of_lease(e.id); },
+          [&](const core::LeaseDelayed& e) { return owners_of_lease(e.id); },
+          [&](const core::LeaseCancelled& e) { return owners_of_lease(e.id); },
+          [&](const core::JobGiven& e) { return owners_of_lease(e.id); },
           [&](const core::LeaseExtended& e) { return owners_of_lease(e.id); },
           [&](const core::LeaseEnding& e) { return owners_of_lease(e.id); },
           [&](const core::LeaseEnded& e) { return of_order(e.tenant, e.order); },

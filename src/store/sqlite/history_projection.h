@@ -42,17 +42,22 @@ class HistoryProjection {
   Result<void> on(const core::OrderQueued& event);
   Result<void> on(const core::OrderClosed& event, const Recorded& recorded);
   Result<void> on(const core::LeaseGranted& event, const Recorded& recorded);
+  Result<void> on(const core::LeaseStarted& event);
+  Result<void> on(const core::LeaseMoved& event);
+  Result<void> on(const core::JobGiven& event);
   Result<void> on(const core::LeaseExtended& event);
   Result<void> on(const core::LeaseEnded& event, const Recorded& recorded);
 
   Result<std::string> model_of(ClassId gpu_class);
-  Result<std::string> uuids_of(const core::Lease& lease);
+  Result<std::string> uuids_of(const std::vector<core::RankPlacement>& ranks);
+  Result<void> note_attempt(LeaseId lease, const std::vector<core::Attempt>& attempts);
 
   Database& database_;
   std::string currency_;
   Statement set_currency_, insert_class_, insert_node_, insert_gpu_;
   Statement select_class_, select_gpu_, select_node_, select_lease_, select_quote_;
   Statement insert_queued_, close_order_, insert_lease_, extend_lease_, end_lease_;
+  Statement start_lease_, move_lease_;
   Statement insert_event_;
 };
 

@@ -58,9 +58,9 @@ Result<void> SqliteHistoryWriter::start_from(const std::vector<core::Event>& sna
   check(applied_.is_none(), "history: only an empty one starts from a snapshot");
   Result<void> done = database_->transaction([&]() -> Result<void> {
     for (const core::Event& event : snapshot) {
-      // Created when the lease started, for all that a snapshot knows.
+      // Created when the lease was granted, for all that a snapshot knows.
       const auto* granted = std::get_if<core::LeaseGranted>(&event);
-      const Instant at = granted != nullptr ? granted->lease.start : Instant();
+      const Instant at = granted != nullptr ? granted->lease.placed : Instant();
       if (Result<void> projected = projection_.project({sequence, at, event}); !projected) {
         return projected;
       }

@@ -48,13 +48,16 @@ class Both {
     add_node(3, "NVIDIA A40", 3, 900, 1, Price());
     add_node(4, "NVIDIA A100 80GB PCIe", 2, 900, 2, Price());
     add_node(5, "NVIDIA A40", 2, 3, 1, Price(60'000));  // its owner is tenant 3
+    settle();
   }
 
   // Empty if both say the same.
   std::string run(const Step& step) {
     problem_.clear();
-    const int what = step[0] % 24;
-    if (what < 6) {
+    const int what = step[0] % 28;
+    if (what >= 24) {
+      step[0] % 7 == 0 ? quote(step, wish(step)) : place(step, wish(step));
+    } else if (what < 6) {
       place(step);
     } else if (what == 6) {
       quote(step);
@@ -179,8 +182,30 @@ class Both {
     return Says{};
   }
 
-  void place(const Step& step) {
+  // A start, or a window, within the next days; some in the past, some beyond the book.
+  TimeWish wish(const Step& step) const {
+    const Duration offset = seconds((step[1] / 8) % 33 * 450) - seconds(900);
+    TimeWish wish{StartKind::At, core_.now() + offset, Instant(), {}};
+    if (step[4] % 32 < 2) {
+      wish.earliest = wish.earliest + hours(14 * 24 - 6);
+    }
+    if (step[2] % 3 != 0) {  // most on borders of slots
+      wish.earliest = slot_start(slot_of(wish.earliest));
+    }
+    if (step[0] % 2 == 0) {
+      wish.start = StartKind::Cheapest;
+      wish.deadline = wish.earliest + hours(1 + (step[2] / 32) % 20);
+      if (step[2] % 5 == 0) {
+        wish.allowed = {{wish.earliest + minutes(20), wish.earliest + hours(3)},
+                        {wish.earliest + hours(4), wish.earliest + hours(9)}};
+      }
+    }
+    return wish;
+  }
+
+  void place(const Step& step, const TimeWish& wish = {}) {
     PlaceOrder command;
+    command.wish = wish;
     command.tenant = tenant(step);
     command.resources = resources(step);
     command.duration = duration(step);
@@ -191,8 +216,8 @@ class Both {
     expect("place", core, naive_.place(core_.now(), command, id));
   }
 
-  void quote(const Step& step) {
-    const RequestQuote command{tenant(step), resources(step), duration(step), limit(step)};
+  void quote(const Step& step, const TimeWish& wish = {}) {
+    const RequestQuote command{tenant(step), resources(step), duration(step), limit(step), wish};
     const Outcome core = outcome_of(core_.run(command));
     expect("quote", core, naive_.quote(core_.now(), command));
   }
@@ -230,8 +255,11 @@ class Both {
     return std::next(leases.begin(), choice % static_cast<std::uint16_t>(leases.size()))->first;
   }
 
+  bool has_attempt(LeaseId lease) const { return !core_.state().leases.at(lease).attempts.empty(); }
+
   void report_running(const Step& step) {
-    if (const auto lease = some_lease(step[1])) {
+    const auto lease = some_lease(step[1]);
+    if (lease && has_attempt(*lease)) {
       const Outcome core = outcome_of(core_.report_running(*lease));
       expect("running", core, naive_.report_running(core_.now(), OrderId(lease->value())));
     }
@@ -241,7 +269,8 @@ class Both {
     constexpr EndReason kReasons[] = {EndReason::JobExited, EndReason::JobExited,
                                       EndReason::StartFailed, EndReason::OutOfMemory,
                                       EndReason::GpuLost};
-    if (const auto lease = some_lease(step[1])) {
+    const auto lease = some_lease(step[1]);
+    if (lease && has_attempt(*lease)) {
       const EndReason reason = kReasons[step[2] % 5];
       const Outcome core = outcome_of(core_.report_ended(*lease, reason));
       expect("ended", core, naive_.report_ended(core_.now(), OrderId(lease->value()), reason));
@@ -304,16 +333,45 @@ class Both {
     core_.at(since_start_);
   }
 
+  // What became of a booking in a tick.
+  static std::string booked_text(const Event& event) {
+    const auto of = [](const char* what, LeaseId id) {
+      return std::string(what) + " " + std::to_string(id.value());
+    };
+    if (const auto* moved = std::get_if<LeaseMoved>(&event)) return of("moved", moved->id);
+    if (const auto* started = std::get_if<LeaseStarted>(&event)) return of("started", started->id);
+    if (const auto* delayed = std::get_if<LeaseDelayed>(&event)) return of("delayed", delayed->id);
+    if (const auto* ended = std::get_if<LeaseEnded>(&event)) {
+      return of("ended", ended->id) + " charged " + std::to_string(ended->charged.count());
+    }
+    return "";
+  }
+
   void settle() {
     core_.clear_last();
     core_.settle();
     std::vector<std::pair<OrderId, Leased>> granted;
+    std::vector<std::string> booked;
     for (const Event& event : core_.last_events()) {
       if (const auto* grant = std::get_if<LeaseGranted>(&event)) {
         granted.emplace_back(grant->lease.order, leased(grant->lease, core_.state()));
+      } else if (const std::string text = booked_text(event); !text.empty()) {
+        booked.push_back(text);
       }
     }
     const auto expected = naive_.settle(core_.now());
+    for (const std::string& text : booked) {
+      ++seen_["booked " + text.substr(0, text.find(' '))];
+    }
+    if (booked != naive_.booked_events()) {
+      problem_ = "settle: bookings differ";
+      for (const std::string& text : booked) {
+        problem_ += ", core " + text;
+      }
+      for (const std::string& text : naive_.booked_events()) {
+        problem_ += ", naive " + text;
+      }
+    }
     if (granted.size() != expected.size()) {
       problem_ = "settle: core serves " + std::to_string(granted.size()) + " orders, naive " +
                  std::to_string(expected.size());
@@ -366,6 +424,9 @@ TEST_P(LongRunTest, AgreesWithTheNaiveMarket) {
         "stop done", "stop refused", "extend leased", "extend refused", "running done",
         "ended paid", "ended unpaid", "settle leased"}) {
     EXPECT_GE(both.seen().contains(outcome) ? both.seen().at(outcome) : 0, 5) << outcome;
+  }
+  for (const char* outcome : {"booked started", "booked moved", "booked delayed", "booked ended"}) {
+    EXPECT_TRUE(both.seen().contains(outcome)) << outcome;
   }
 }
 

@@ -51,18 +51,28 @@ Outcome NaiveMarket::set_draining(Instant now, NodeId id, bool draining) {
 Leased NaiveMarket::grant(Instant now, const NaiveOrder& order, const Place& place) {
   NaiveNode& node = nodes_.at(place.node);
   Leased terms = place.terms;
-  for (NaiveGpu& gpu : node.gpus) {
-    if (std::ssize(terms.uuids) < order.resources.gpus && gpu.state == GpuState::Free) {
-      gpu.state = GpuState::Leased;
-      gpu.held_by = order.id;
-      terms.uuids.push_back(gpu.uuid);
+  const bool is_later = place.start > now;
+  const Instant end = place.start + order.duration;
+  terms.uuids = is_later ? bookable(node, place.start, end, OrderId())
+                         : free_now(node, now, end + kNaiveTurnaround, OrderId());
+  terms.uuids.resize(static_cast<std::size_t>(order.resources.gpus));
+  NaiveLease lease{
+      order.id,    order.tenant, place.node,   terms.uuids,  wants(node, order.resources),
+      place.start, end,          terms.prices, terms.quoted, order.limit};
+  lease.booked = lease.was_booked = is_later;
+  lease.started = place.start;
+  lease.floor = node.floor;
+  if (!is_later) {
+    for (NaiveGpu& gpu : node.gpus) {
+      if (std::find(terms.uuids.begin(), terms.uuids.end(), gpu.uuid) != terms.uuids.end()) {
+        gpu.state = GpuState::Leased;
+        gpu.held_by = order.id;
+      }
     }
   }
-  leases_.emplace(order.id, NaiveLease{order.id, order.tenant, place.node, terms.uuids,
-                                       wants(node, order.resources), now, now + order.duration,
-                                       terms.prices, terms.quoted, order.limit});
+  leases_.emplace(order.id, lease);
   if (waiting_.erase(order.id) > 0) {
-    review_ = review_ && !waiting_.empty();
+    review_ = review_ && something_waits();
   }
   return terms;
 }
@@ -91,6 +101,9 @@ std::optional<std::pair<OrderId, NaiveMarket::Place>> NaiveMarket::next(Instant 
 Outcome NaiveMarket::place(Instant now, const PlaceOrder& command, OrderId id) {
   NaiveOrder order{
       id, command.tenant, command.resources, command.duration, command.price_limit, now, {}};
+  if (command.wish.start != StartKind::Now) {
+    return book(now, command, order);
+  }
   std::variant<Place, ReasonCode> found = ReasonCode::NoCapacityNow;
   if (!review_ || !next(now)) {
     found = models(order.resources).empty()
@@ -118,16 +131,23 @@ Outcome NaiveMarket::place(Instant now, const PlaceOrder& command, OrderId id) {
 }
 
 Outcome NaiveMarket::quote(Instant now, const RequestQuote& command) const {
+  const bool is_window = command.wish.start != StartKind::Now;
+  if (is_window && !can_be(command.wish, command.duration, now, book_end(now))) {
+    return Says{ReasonCode::OutOfRange};
+  }
   const auto where = home(command.resources);
   if (const auto* never = std::get_if<ReasonCode>(&where)) {
     return Says{*never};
   }
-  const auto found = cheapest(now, command.resources, command.duration, nullptr);
+  const auto found = is_window
+                         ? cheapest_window(now, command.resources, command.wish, command.duration)
+                         : cheapest(now, command.resources, command.duration, nullptr);
   if (const auto* code = std::get_if<ReasonCode>(&found)) {
     return Says{*code};
   }
   const Leased& terms = std::get<Place>(found).terms;
-  if (!within(terms.prices, now, now, priced_end(now, now + command.duration),
+  const Instant start = std::get<Place>(found).start;
+  if (!within(terms.prices, start, start, priced_end(start, start + command.duration),
               command.resources.gpus, command.price_limit)) {
     return Says{ReasonCode::PriceAboveLimit};
   }
@@ -145,9 +165,17 @@ Outcome NaiveMarket::stop(Instant now, AccountId tenant, OrderId id) {
   if (leased == leases_.end() || leased->second.tenant != tenant) {
     return Says{ReasonCode::NoSuchObject};
   }
-  if (!leased->second.ending) {
-    leased->second.ending = EndReason::Stopped;
-    leased->second.ending_since = std::min(now, leased->second.end);
+  NaiveLease& lease = leased->second;
+  if (lease.booked && (lease.start <= now || displaced(lease))) {
+    return give_back(id, Money());
+  }
+  if (lease.booked) {
+    lease.booked = lease.delayed = false;
+    lease.cancelled = true;
+    changed();
+  } else if (!lease.cancelled && !lease.ending) {
+    lease.ending = EndReason::Stopped;
+    lease.ending_since = std::min(now, lease.end);
   }
   return Says{};
 }
@@ -160,7 +188,7 @@ Outcome NaiveMarket::extend(Instant now, const ExtendLease& command) {
   NaiveLease& lease = it->second;
   const NaiveNode& node = nodes_.at(lease.node);
   const Instant new_end = lease.end + command.by;
-  if (lease.ending) {
+  if (lease.ending || lease.cancelled) {
     return Says{ReasonCode::AlreadyEnded};
   }
   if (new_end - lease.start > Limits::kLeaseMax) {
@@ -169,6 +197,17 @@ Outcome NaiveMarket::extend(Instant now, const ExtendLease& command) {
   if (node.draining) {
     return Says{ReasonCode::NodeDraining};
   }
+  for (const auto& [id, other] : leases_) {
+    for (const std::string& uuid : lease.uuids) {
+      if (id != lease.id && !other.cancelled && other.start < new_end && lease.end < other.end &&
+          std::find(other.uuids.begin(), other.uuids.end(), uuid) != other.uuids.end()) {
+        return Says{ReasonCode::GpusTakenAfter};
+      }
+    }
+  }
+  if (!room_beside(node, lease.takes, lease.end, new_end, lease.id)) {
+    return Says{ReasonCode::NodeResources};
+  }
   const Instant old_until = priced_end(lease.start, lease.end);
   const Instant until = priced_end(lease.start, new_end);
   const auto gpus = std::ssize(lease.uuids);
@@ -176,9 +215,11 @@ Outcome NaiveMarket::extend(Instant now, const ExtendLease& command) {
   std::vector<Price> all = lease.prices;
   if (first_new < until) {
     Pool pool = look_at(PoolName{node.model, node.site});
-    (node.owner == lease.tenant ? pool.supply : pool.demand) +=
-        node.owner == lease.tenant ? gpus : -gpus;
-    pool.leased -= gpus;
+    if (!lease.booked) {
+      (node.owner == lease.tenant ? pool.supply : pool.demand) +=
+          node.owner == lease.tenant ? gpus : -gpus;
+      pool.leased -= gpus;
+    }
     if (pool.supply == 0) {
       return Says{ReasonCode::NoSupply};
     }
@@ -208,19 +249,24 @@ Billed NaiveMarket::finish(OrderId id, EndReason reason, Instant stopped) {
     }
   }
   changed();
+  const bool is_hosts = reason == EndReason::NodeLost || reason == EndReason::GpuLost ||
+                        reason == EndReason::DeviceCheckFailed ||
+                        reason == EndReason::PreparationTimeout;
   const bool is_free = reason == EndReason::StartFailed || reason == EndReason::DeviceCheckFailed ||
                        reason == EndReason::PreparationTimeout;
+  const Money least =
+      lease.was_booked && !is_hosts ? Money((lease.quoted.count() + 9) / 10) : Money();
   if (!lease.running || is_free) {
-    return Billed{reason, Duration(), Money()};
+    return Billed{reason, Duration(), least};
   }
   Instant from = *lease.running;
   Instant until = std::max(from, std::min(stopped, lease.end));
   if (reason != EndReason::NodeLost && reason != EndReason::GpuLost) {
     until = std::min(std::max(until, from + kNaiveBilledMin), priced_end(lease.start, lease.end));
-    from = std::max(lease.start, std::min(from, until - kNaiveBilledMin));
+    from = std::max(lease.started, std::min(from, until - kNaiveBilledMin));
   }
-  return Billed{reason, until - from,
-                std::min(lease.quoted, cost(lease.prices, lease.start, from, until))};
+  const Money exact = std::min(lease.quoted, cost(lease.prices, lease.start, from, until));
+  return Billed{reason, until - from, std::max(exact, least)};
 }
 
 Outcome NaiveMarket::report_running(Instant now, OrderId id) {
@@ -251,7 +297,7 @@ std::vector<Billed> NaiveMarket::lose(Instant now, NodeId id, Instant last_ackno
   changed();
   const std::map<OrderId, NaiveLease> before = leases_;
   for (const auto& [order, lease] : before) {
-    if (lease.node == id) {
+    if (lease.node == id && !lease.booked && !lease.cancelled) {
       Instant stopped = std::min({now, last_acknowledged, lease.end});
       if (lease.ending) {
         stopped = std::min(stopped, lease.ending_since);
@@ -289,49 +335,52 @@ void NaiveMarket::report_gpu(Instant now, const std::string& uuid, bool ok, bool
   }
 }
 
+void NaiveMarket::close_slot() {
+  for (const auto& [name, last] : last_prices_) {
+    const Pool pool = look_at(name);
+    noted_[name][open_slot_.count() % (7 * 24 * 4)] = pool.demand + pool.waiting;
+  }
+  open_slot_ += SlotNumber(1);
+}
+
+void NaiveMarket::move_prices(Instant now) {
+  std::map<PoolName, Price> moved = last_prices_;
+  for (auto& [name, last] : moved) {
+    const Pool pool = look_at(name);
+    if (pool.supply > 0) {
+      last = prices(pool, 1, now, now, now + milliseconds(1), 0, Price()).front();
+    }
+  }
+  last_prices_ = moved;
+  last_price_tick_ = now;
+  changed();
+}
+
 std::vector<std::pair<OrderId, Leased>> NaiveMarket::settle(Instant now) {
-  for (auto& [id, lease] : leases_) {
-    const Instant prepared_by =
-        lease.running ? lease.end : std::min(lease.end, lease.start + minutes(5));
-    if (!lease.ending && prepared_by <= now) {
-      lease.ending = lease.running ? EndReason::TimeUp : EndReason::PreparationTimeout;
-      lease.ending_since = prepared_by;
-    }
-  }
-  const bool some_expired = std::erase_if(waiting_, [&](const auto& entry) {
-                              return entry.second.placed + hours(24) <= now;
-                            }) > 0;
-  bool some_left = false;
-  for (auto& [id, node] : nodes_) {
-    if (node.draining && !node.left_supply && node.drained + hours(24) <= now) {
-      node.left_supply = some_left = true;
-    }
-  }
-  if (some_expired || some_left) {
-    changed();
-  }
-  if (now - last_price_tick_ >= minutes(1)) {
-    std::map<PoolName, Price> moved = last_prices_;
-    for (auto& [name, last] : moved) {
-      const Pool pool = look_at(name);
-      if (pool.supply > 0) {
-        last = prices(pool, 1, now, now, now + milliseconds(1), 0, Price()).front();
-      }
-    }
-    last_prices_ = moved;
-    last_price_tick_ = now;
-    changed();
-  }
+  booked_events_.clear();
+  open_slot_ = open_slot_ == SlotNumber() ? slot_of(now) : open_slot_;
   std::vector<std::pair<OrderId, Leased>> granted;
-  while (review_) {
-    const auto found = next(now);
-    if (!found) {
-      review_ = false;
-      break;
+  while (true) {
+    if (one_due(now)) {
+      continue;
     }
-    granted.emplace_back(found->first, grant(now, waiting_.at(found->first), found->second));
+    if (now - last_price_tick_ >= minutes(1)) {
+      move_prices(now);
+      continue;
+    }
+    if (!review_) {
+      return granted;
+    }
+    if (help_one(now)) {
+      continue;
+    }
+    const auto found = next(now);
+    if (found) {
+      granted.emplace_back(found->first, grant(now, waiting_.at(found->first), found->second));
+    } else {
+      review_ = false;
+    }
   }
-  return granted;
 }
 
 }  // namespace bmgpu::core

@@ -50,7 +50,7 @@ std::int64_t NaiveMarket::free_gpus(const NaiveNode& node) const {
 NodeCapacity NaiveMarket::used(NodeId node) const {
   NodeCapacity sum;
   for (const auto& [id, lease] : leases_) {
-    if (lease.node == node) {
+    if (lease.node == node && !lease.booked && !lease.cancelled) {
       sum.cpu_millis += lease.takes.cpu_millis;
       sum.memory_mib += lease.takes.memory_mib;
       sum.scratch_mib += lease.takes.scratch_mib;
@@ -83,6 +83,7 @@ bool NaiveMarket::counts_as_demand(const NaiveOrder& order) const {
 
 NaiveMarket::Pool NaiveMarket::look_at(const PoolName& name) const {
   Pool pool;
+  pool.name = name;
   pool.last = last_prices_.at(name);
   std::map<Price, std::int64_t> offered;
   for (const auto& [id, node] : nodes_) {
@@ -108,9 +109,34 @@ NaiveMarket::Pool NaiveMarket::look_at(const PoolName& name) const {
     pool.supply += floor <= pool.last || pool.supply == 0 ? gpus : 0;
   }
   for (const auto& [id, order] : waiting_) {
-    pool.demand += order.home == name && counts_as_demand(order) ? order.resources.gpus : 0;
+    pool.waiting += order.home == name && counts_as_demand(order) ? order.resources.gpus : 0;
   }
   return pool;
+}
+
+std::int64_t NaiveMarket::demand(const Pool& pool, SlotNumber slot, Instant now,
+                                 std::int64_t more) const {
+  const Instant begins = slot_start(slot);
+  std::int64_t touching = 0;
+  std::int64_t booked = 0;
+  for (const auto& [id, lease] : leases_) {
+    const NaiveNode& node = nodes_.at(lease.node);
+    const bool is_here = PoolName{node.model, node.site} == pool.name;
+    if (is_here && node.owner != lease.tenant && !lease.cancelled && lease.start < begins + kSlot &&
+        begins < lease.end) {
+      touching += std::ssize(lease.uuids);
+      booked += lease.booked ? std::ssize(lease.uuids) : 0;
+    }
+  }
+  const std::int64_t waiting = begins <= now + hours(24) ? pool.waiting : 0;
+  const auto notes = noted_.find(pool.name);
+  const std::int64_t of_week = slot.count() % (7 * 24 * 4);
+  if (notes == noted_.end() || !notes->second.contains(of_week)) {
+    return pool.demand + booked + more + waiting;
+  }
+  const std::int64_t taken =
+      slot == slot_of(now) ? std::max(touching, pool.demand + booked) : touching;
+  return std::max(taken + more, notes->second.at(of_week)) + waiting;
 }
 
 std::vector<Price> NaiveMarket::prices(const Pool& pool, std::int64_t gpus, Instant now,
@@ -125,10 +151,10 @@ std::vector<Price> NaiveMarket::prices(const Pool& pool, std::int64_t gpus, Inst
               ? 0
               : std::min<std::int64_t>((pool.leased + taken) * 1000 / pool.healthy, 1000);
       const bool is_soon = opens - now < hours(1);
-      sum += slot_price(
-          policy_, weights_,
-          PriceInputs{kNaiveBase, pool.demand + taken, pool.supply, is_soon ? load : 0, floor},
-          first_index + std::ssize(slots));
+      sum += slot_price(policy_, weights_,
+                        PriceInputs{kNaiveBase, demand(pool, slot_of(opens), now, taken),
+                                    pool.supply, is_soon ? load : 0, floor},
+                        first_index + std::ssize(slots));
     }
     slots.push_back(sum);
   }
@@ -152,6 +178,8 @@ std::variant<NaiveMarket::Place, ReasonCode> NaiveMarket::cheapest(
   std::optional<std::pair<Rank, Place>> best;
   bool has_supply = false;
   bool has_gpus = false;
+  bool is_booked = false;
+  const Instant held_until = now + duration + kNaiveTurnaround;
   const std::vector<std::string> matching = models(resources);
   for (const auto& [id, node] : nodes_) {
     const auto model = std::find(matching.begin(), matching.end(), node.model);
@@ -165,31 +193,38 @@ std::variant<NaiveMarket::Place, ReasonCode> NaiveMarket::cheapest(
       continue;
     }
     has_gpus = true;
+    if (has_bookings(id) &&
+        (std::ssize(free_now(node, now, held_until, OrderId())) < resources.gpus ||
+         !room_beside(node, wants(node, resources), now, held_until, OrderId()))) {
+      is_booked = true;
+      continue;
+    }
     if (pool.supply == 0 || !fits(node, resources, false)) {
       continue;
     }
     if (waiting != nullptr && waiting->home == name && counts_as_demand(*waiting)) {
-      pool.demand -= resources.gpus;
+      pool.waiting -= resources.gpus;
     }
     Leased terms;
     terms.node = id;
     terms.prices = prices(pool, resources.gpus, now, now, until, 0, node.floor);
     terms.quoted = cost(terms.prices, now, now, until);
-    const bool is_idle = std::none_of(leases_.begin(), leases_.end(),
-                                      [&](const auto& lease) { return lease.second.node == id; });
+    const bool is_idle = std::none_of(leases_.begin(), leases_.end(), [&](const auto& lease) {
+      return lease.second.node == id && !lease.second.booked && !lease.second.cancelled;
+    });
     const Rank rank{terms.quoted, static_cast<std::size_t>(model - matching.begin()),
                     node.site,    free_gpus(node),
                     is_idle,      id};
     if (!best || rank < best->first) {
-      best = {rank, Place{name, id, terms}};
+      best = {rank, Place{name, id, terms, now}};
     }
   }
   if (best) {
     return best->second;
   }
-  return !has_supply ? ReasonCode::NoSupply
-         : has_gpus  ? ReasonCode::NodeResources
-                     : ReasonCode::NoCapacityNow;
+  return !has_supply              ? ReasonCode::NoSupply
+         : has_gpus && !is_booked ? ReasonCode::NodeResources
+                                  : ReasonCode::NoCapacityNow;
 }
 
 std::variant<PoolName, ReasonCode> NaiveMarket::home(const Resources& resources) const {

@@ -44,6 +44,7 @@ class TestMarket {
 
  private:
   State state_;
+  std::uint64_t digest_ = digest(State());
   State replayed_;
   Instant now_ = kStart;
   Incarnation incarnation_{1};

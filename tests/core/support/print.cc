@@ -29,9 +29,9 @@ std::string list(const std::vector<Price>& prices) {
   return text;
 }
 
-std::string items(const Lease& lease) {
+std::string items(const std::vector<RankPlacement>& ranks) {
   std::string text;
-  for (const RankPlacement& rank : lease.allocations.back().ranks) {
+  for (const RankPlacement& rank : ranks) {
     for (const Item& item : rank.items) {
       text += " gpu-" + std::to_string(item.gpu.value());
     }
@@ -78,6 +78,9 @@ std::string print_kind(const QuoteIssued& e) {
   std::string text = "quote-issued " + id("quote", e.quote.id) + " total " +
                      number(e.quote.total.count()) + " slots " + list(e.quote.slot_prices) +
                      " expires " + when(e.quote.expires);
+  if (e.quote.start != e.quote.issued) {
+    text += " start " + when(e.quote.start);
+  }
   return text;
 }
 std::string print_kind(const QuoteClosed& e) { return "quote-closed " + id("quote", e.id); }
@@ -100,11 +103,43 @@ std::string print_kind(const PricesMoved& e) {
 std::string print_kind(const CountersSet&) { return "counters-set"; }
 std::string print_kind(const LeaseGranted& e) {
   const Lease& lease = e.lease;
-  return "lease-granted " + id("lease", lease.id) + items(lease) + " until " + when(lease.end) +
+  const bool is_booked = lease.state == LeaseState::Booked;
+  return "lease-granted " + id("lease", lease.id) + items(lease.allocations.back().ranks) +
+         (is_booked ? " booked from " + when(lease.start) : "") +
+         (lease.state == LeaseState::Held ? " held" : "") + " until " + when(lease.end) +
          " quoted " + number(lease.quoted.count()) + " slots " + list(lease.slot_prices);
 }
 std::string print_kind(const LeaseRunning& e) {
   return "lease-running " + id("lease", e.id) + " since " + when(e.since);
+}
+std::string print_kind(const LeaseStarted& e) {
+  return "lease-started " + id("lease", e.id) + " at " + when(e.at) +
+         (e.attempts.empty() ? " without a job" : "");
+}
+std::string print_kind(const LeaseMoved& e) {
+  return "lease-moved " + id("lease", e.id) + items(e.ranks) + detail(e.detail);
+}
+std::string print_kind(const LeaseDelayed& e) {
+  return "lease-delayed " + id("lease", e.id) + detail(e.detail);
+}
+std::string print_kind(const LeaseCancelled& e) {
+  return "lease-cancelled " + id("lease", e.id) + " at " + when(e.at);
+}
+std::string print_kind(const JobGiven& e) {
+  return "job-given " + id("lease", e.id) + (e.attempts.empty() ? "" : ", begins");
+}
+std::string print_kind(const DemandCurveSet& e) {
+  return "demand-curve-set " + id("class", e.gpu_class) + "@" + id("site", e.site) + " from " +
+         when(slot_start(e.first)) + " slots " + number(std::ssize(e.gpus));
+}
+std::string print_kind(const SlotClosed& e) {
+  std::string text = "slot-closed " + when(slot_start(e.slot));
+  for (const ClosedPool& pool : e.pools) {
+    text += " " + id("class", pool.gpu_class) + "@" + id("site", pool.site) + "=" +
+            number(pool.price.count()) + " demand " + number(pool.demand) + " of " +
+            number(pool.supply);
+  }
+  return text;
 }
 std::string print_kind(const LeaseExtended& e) {
   return "lease-extended " + id("lease", e.id) + " until " + when(e.end) + " quoted " +
@@ -118,6 +153,7 @@ std::string print_kind(const LeaseEnded& e) {
   return "lease-ended " + id("lease", e.id) + " " + print(e.reason) + " at " + when(e.at) +
          " billed " + number(e.billed.count() / 1000) + "s charged " + number(e.charged.count()) +
          " of " + number(e.quoted.count()) +
+         (e.fee.count() > 0 ? " fee " + number(e.fee.count()) : "") +
          (e.exit_code ? " exit " + std::to_string(*e.exit_code) : "") + detail(e.detail);
 }
 
@@ -129,14 +165,24 @@ std::string print_kind(const OrderAnswer& a) {
   return id("order", a.order) + (a.lease ? " has " + id("lease", *a.lease) : "") +
          (a.waiting ? " waits " + print(a.waiting->code) + ": " + a.waiting->detail : "");
 }
-std::string print_kind(const QuoteAnswer& a) { return id("quote", a.quote); }
+std::string print_kind(const QuoteAnswer& a) {
+  std::string text = id("quote", a.quote);
+  const auto option = [](const StartOption& one) {
+    return when(one.start) + " for " + number(one.total.count());
+  };
+  text += a.now ? ", now for " + number(a.now->total.count()) : "";
+  for (const StartOption& other : a.others) {
+    text += ", or " + option(other);
+  }
+  return text;
+}
 
 }  // namespace
 
 std::string print(EndReason reason) {
   constexpr const char* kNames[] = {
       "JobExited",          "Stopped",   "TimeUp",  "NodeLost", "StartFailed", "DeviceCheckFailed",
-      "PreparationTimeout", "Cancelled", "Expired", "GpuLost",  "OutOfMemory"};
+      "PreparationTimeout", "Cancelled", "Expired", "GpuLost",  "OutOfMemory", "HostUnavailable"};
   return kNames[static_cast<int>(reason)];
 }
 

@@ -40,6 +40,7 @@ class Line {
     values_.erase(it);
     return value;
   }
+  bool has(const std::string& key) const { return values_.contains(key); }
   std::int64_t number(const std::string& key, std::int64_t otherwise = 0) {
     const std::string value = text(key);
     return value.empty() ? otherwise : parse(value);
@@ -104,14 +105,57 @@ SetPolicy policy_command(Line& line) {
   policy.floor_permille = line.number("floor", policy.floor_permille);
   policy.billed_min = seconds(line.number("billed-min", 900));
   policy.waiting_max = seconds(line.number("waiting-max", 24 * 3600));
+  policy.turnaround = seconds(line.number("turnaround", 120));
+  policy.cancel_fee_permille = line.number("cancel-fee", policy.cancel_fee_permille);
   if (line.text("drivers") == "real") {
     policy.drivers_accepted = Driver::Real;
   }
   return SetPolicy{policy};
 }
 
+// "1800..3600,5400..7200": seconds after the start.
+std::vector<Interval> intervals(const std::string& text) {
+  std::vector<Interval> found;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) {
+    const std::size_t dots = part.find("..");
+    check(dots != std::string::npos, "scenario: not an interval");
+    found.push_back({kStart + seconds(std::stol(part.substr(0, dots))),
+                     kStart + seconds(std::stol(part.substr(dots + 2)))});
+  }
+  return found;
+}
+
+TimeWish wish(Line& line, Instant now) {
+  TimeWish wish;
+  if (line.has("start")) {
+    wish.start = StartKind::At;
+    wish.earliest = line.instant("start", now);
+  } else if (line.has("by")) {
+    wish.start = StartKind::Cheapest;
+    wish.earliest = line.instant("earliest", now);
+    wish.deadline = line.instant("by", now);
+    wish.allowed = intervals(line.text("between"));
+  }
+  return wish;
+}
+
+SetDemandCurve curve_command(Line& line) {
+  SetDemandCurve command;
+  command.gpu_class = ClassId(line.id("class", 1));
+  command.site = SiteId(line.id("site", 1));
+  command.first = slot_of(line.instant("first", kStart));
+  std::istringstream in(line.text("gpus"));
+  for (std::string part; std::getline(in, part, ',');) {  // "40" or "40x8"
+    const std::size_t times = part.find('x');
+    const long count = times == std::string::npos ? 1 : std::stol(part.substr(times + 1));
+    command.gpus.insert(command.gpus.end(), static_cast<std::size_t>(count), std::stol(part));
+  }
+  return command;
+}
+
 EndReason reason_of(const std::string& name) {
-  for (int reason = 0; reason <= static_cast<int>(EndReason::OutOfMemory); ++reason) {
+  for (int reason = 0; reason <= static_cast<int>(EndReason::HostUnavailable); ++reason) {
     if (print(static_cast<EndReason>(reason)) == name) {
       return static_cast<EndReason>(reason);
     }
@@ -134,7 +178,7 @@ ReportAttemptEnded ended_command(Line& line, Instant now) {
   return command;
 }
 
-PlaceOrder order_command(Line& line) {
+PlaceOrder order_command(Line& line, Instant now) {
   PlaceOrder command;
   command.tenant = AccountId(line.id("tenant", 1));
   command.resources = resources(line);
@@ -142,6 +186,8 @@ PlaceOrder order_command(Line& line) {
   command.price_limit = Price(line.number("limit"));
   command.quote = QuoteId(line.id("quote"));
   command.refuse_if_unavailable = line.text("refuse") == "yes";
+  command.without_job = line.text("job") == "none";
+  command.wish = wish(line, now);
   return command;
 }
 
@@ -172,14 +218,16 @@ std::optional<Command> command_of(Line& line, Instant now) {
   if (name == "ended") return ended_command(line, now);
   if (name == "quote") {
     return RequestQuote{AccountId(line.id("tenant", 1)), resources(line), duration(line),
-                        Price(line.number("limit"))};
+                        Price(line.number("limit")), wish(line, now)};
   }
-  if (name == "order") return order_command(line);
+  if (name == "order") return order_command(line, now);
   if (name == "stop") return StopOrder{AccountId(line.id("tenant")), OrderId(line.id("order"))};
   if (name == "extend") {
     return ExtendLease{AccountId(line.id("tenant", 1)), OrderId(line.id("order")), duration(line),
                        Price(line.number("limit"))};
   }
+  if (name == "curve") return curve_command(line);
+  if (name == "job") return GiveJob{AccountId(line.id("tenant", 1)), OrderId(line.id("order"))};
   if (name == "tick") return Tick{};
   return std::nullopt;
 }
@@ -199,7 +247,10 @@ std::string show(const TestMarket& market, Line& line) {
     const auto order = find_order(state, id, market.now());
     text += "  order-" + std::to_string(id.value());
     if (order->lease != nullptr) {
-      text += " leased, charge so far " +
+      constexpr const char* kStates[] = {"booked", "cancelled", "held",
+                                         "leased", "leased",    "leased"};
+      text += std::string(" ") + kStates[static_cast<int>(order->lease->state)] +
+              ", charge so far " +
               std::to_string(charge_so_far(state, *order->lease, market.now()).count());
     } else {
       text += " waits" + (order->waiting_reason ? " " + print(order->waiting_reason->code) : "");
@@ -209,12 +260,23 @@ std::string show(const TestMarket& market, Line& line) {
   return text;
 }
 
+// Two closed slots that differ in nothing but their time.
+bool is_like(const Event& event, const Event& before) {
+  const auto* here = std::get_if<SlotClosed>(&event);
+  const auto* there = std::get_if<SlotClosed>(&before);
+  return here != nullptr && there != nullptr && here->pools == there->pools;
+}
+
 std::string run_line(TestMarket& market, const std::string& text) {
   Line line(text);
   std::string answer;
   std::string output;
   if (line.name() == "at") {
     market.at(seconds(line.word()));
+    return "";
+  }
+  if (line.name() == "incarnation") {
+    market.set_incarnation(Incarnation(static_cast<std::uint64_t>(line.word())));
     return "";
   }
   if (line.name() == "show") {
@@ -230,8 +292,17 @@ std::string run_line(TestMarket& market, const std::string& text) {
     line.check_all_read();
     answer = print(market.run(*command));
   }
-  for (const Event& event : market.last_events()) {
-    output += "  " + print(event) + "\n";
+  const std::vector<Event>& events = market.last_events();
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    output += "  " + print(events[i]) + "\n";
+    std::size_t same = i;
+    while (same + 1 < events.size() && is_like(events[same + 1], events[i])) {
+      ++same;
+    }
+    if (same > i + 1) {  // hours in which nothing happens
+      output += "  and " + std::to_string(same - i) + " slots like it\n";
+      i = same;
+    }
   }
   return output + "= " + answer + "\n";
 }
