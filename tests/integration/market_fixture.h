@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "bmgpu/v1/market.pb.h"
@@ -58,18 +59,19 @@ class MarketTest : public testing::Test {
     return last;
   }
 
-  // Waits until offers of as many GPUs are there.
+  // Waits until offers of exactly as many GPUs are there.
   void wait_free_gpus(std::uint32_t gpus) {
     const std::unique_ptr<wire::Client> client = bmd.operator_client();
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    std::uint32_t free = 0;
-    while (free < gpus) {
-      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "the GPUs are not offered";
+    std::optional<std::uint32_t> free;
+    while (free != gpus) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline)
+          << free.value_or(0) << " GPUs are offered, not " << gpus;
       v1::ListOffersResponse offers;
       ASSERT_TRUE(client->call("bmgpu.v1.Market/ListOffers", v1::ListOffersRequest(), offers));
       free = 0;
       for (const v1::Offer& offer : offers.offers()) {
-        free += offer.gpus_free();
+        *free += offer.gpus_free();
       }
     }
   }
