@@ -8,6 +8,7 @@
 #include "agent/node_file.h"
 #include "agent/own_program.h"
 #include "bmgpu/v1/agent.pb.h"
+#include "bmgpu/v1/node_files.pb.h"
 #include "wire/ids.h"
 #include "wire/log.h"
 
@@ -119,7 +120,7 @@ Result<void> Agent::start() {
       *loop_,
       ExecRelay::Options{[this](const v1::AgentFrame& frame) { return session_->send(frame); },
                          [this](const std::string& lease) { return container_of(lease); },
-                         [this] { return watch_->runtime()->socket(); }});
+                         [this] { return watch_->runtime()->facts(); }});
   blobs_ = std::make_unique<BlobCache>(*loop_, log_, config_.state_dir + "/blobs",
                                        session_endpoint(*node_file_),
                                        config_.blob_cache_mib * 1024 * 1024);

@@ -6,6 +6,7 @@
 
 #include "agent/event_loop.h"
 #include "agent/runtime/exec.h"
+#include "agent/runtime/service.h"
 #include "bmgpu/v1/agent.pb.h"
 #include "wire/errors.h"
 
@@ -170,7 +171,7 @@ void ExecRelay::run(const std::shared_ptr<Stream>& stream, const v1::ExecStart& 
   };
   if (start.archive() == v1::ARCHIVE_DIRECTION_UNSPECIFIED) {
     ExecOptions options;
-    options.socket = options_.socket();
+    options.socket = service_socket(options_.runtime());
     options.container = container;
     options.command.assign(start.command().begin(), start.command().end());
     options.terminal = start.terminal();
@@ -178,7 +179,7 @@ void ExecRelay::run(const std::shared_ptr<Stream>& stream, const v1::ExecStart& 
     stream->session = start_exec(std::move(options), std::move(callbacks));
   } else {
     ArchiveOptions options;
-    options.socket = options_.socket();
+    options.runtime = options_.runtime();
     options.container = container;
     options.way =
         start.archive() == v1::ARCHIVE_DIRECTION_UPLOAD ? ArchiveWay::Upload : ArchiveWay::Download;

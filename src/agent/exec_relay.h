@@ -17,6 +17,7 @@ namespace bmgpu::v1 {
 class AgentFrame;
 class ExecClientFrame;
 class ExecStart;
+class RuntimeFacts;
 class StreamFrame;
 }  // namespace bmgpu::v1
 
@@ -31,7 +32,7 @@ class ExecRelay {
     std::function<bool(const v1::AgentFrame&)> send;  // thread-safe; false: not now
     // The running container of a lease, or why there is none.
     std::function<Result<std::string>(const std::string& lease)> container;
-    std::function<std::string()> socket;  // libpod's
+    std::function<v1::RuntimeFacts()> runtime;  // of the engine
   };
   // Limits.
   static constexpr std::size_t kStreamsMax = 64;

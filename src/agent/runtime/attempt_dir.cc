@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "agent/runtime/files.h"
+#include "agent/runtime/scratch.h"
 #include "bmgpu/v1/agent.pb.h"
 #include "bmgpu/v1/node_files.pb.h"
 
@@ -182,6 +183,10 @@ Result<void> AttemptDir::remove() const {
         errno != ENOENT) {
       return errno_error("cannot unmount " + file(mount), errno);
     }
+  }
+  // Without the folder nobody would know of it any more.
+  if (Result<void> released = scratch_released(file("scratch.img")); !released.ok()) {
+    return released;
   }
   return remove_tree(path_);
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "bmgpu/v1/node_files.pb.h"
 
 namespace bmgpu::agent {
 
@@ -34,7 +35,7 @@ struct ExecOptions {
 enum class ArchiveWay : std::uint8_t { Upload, Download };
 
 struct ArchiveOptions {
-  std::string socket;
+  v1::RuntimeFacts runtime;  // an engine of its own serves it (service.h)
   std::string container;
   ArchiveWay way = ArchiveWay::Download;
   // Absolute, inside the job. Upload: a folder that exists. Resolved inside the job's own mount

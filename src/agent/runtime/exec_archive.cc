@@ -9,6 +9,7 @@
 #include "agent/runtime/exec_input.h"
 #include "agent/runtime/http.h"
 #include "agent/runtime/podman.h"
+#include "agent/runtime/service.h"
 
 namespace bmgpu::agent {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using Clock = HttpConnection::Clock;
 
 constexpr std::chrono::hours kArchiveDeadline{6};
+constexpr std::chrono::seconds kEngineDeadline{15};
 constexpr std::size_t kChunkBytes = 64 * 1024;
 
 class ArchiveSession final : public ExecSession {
@@ -103,8 +105,13 @@ ExecEnd ArchiveSession::run() {
                   "'" + options_.path + "' is not an absolute path inside the job"}};
   }
   const Clock::time_point deadline = Clock::now() + kArchiveDeadline;
+  const Result<std::unique_ptr<OwnEngine>> engine =
+      OwnEngine::start(options_.runtime, kEngineDeadline);
+  if (!engine.ok()) {
+    return {engine.error()};
+  }
   Result<HttpConnection> connection =
-      HttpConnection::connect(options_.socket, Clock::now() + std::chrono::seconds(10));
+      HttpConnection::connect((*engine)->socket(), Clock::now() + kEngineDeadline);
   if (!connection.ok()) {
     return {connection.error()};
   }

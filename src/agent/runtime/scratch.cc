@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/loop.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -12,6 +13,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -23,6 +26,8 @@ namespace {
 
 constexpr unsigned kLoopMajor = 7;
 constexpr int kLoopTries = 64;  // somebody else may take the free one that we were told of
+constexpr std::chrono::seconds kReleaseDeadline{10};
+constexpr int kReleasePauseMs = 10;
 
 struct Loop {
   Fd fd;
@@ -96,6 +101,39 @@ Result<void> make_template(const std::string& dir) {
   return {};
 }
 
+// "loop3" if `image` is attached to it; removed files keep their name there, with a mark.
+std::string loop_of(const std::string& image) {
+  std::error_code ignored;
+  const std::string path = std::filesystem::weakly_canonical(image, ignored).string();
+  for (const std::string& name : names_in("/sys/block")) {
+    const Result<std::string> file = read_file("/sys/block/" + name + "/loop/backing_file");
+    if (file.ok() && (*file == path + "\n" || *file == path + " (deleted)\n")) {
+      return name;
+    }
+  }
+  return "";
+}
+
+// Which thread lives in a mount namespace with a mount of that block device.
+std::string holder_of(const std::string& loop) {
+  const Result<std::string> number = read_file("/sys/block/" + loop + "/dev");
+  if (!number.ok()) {
+    return "";
+  }
+  const std::string device = " " + number->substr(0, number->find('\n')) + " ";
+  for (const std::string& process : names_in("/proc")) {
+    for (const std::string& thread : names_in("/proc/" + process + "/task")) {
+      const std::string of = "/proc/" + process + "/task/" + thread;
+      const Result<std::string> mounts = read_file(of + "/mountinfo");
+      if (mounts.ok() && mounts->find(device) != std::string::npos) {
+        const Result<std::string> name = read_file(of + "/comm");
+        return (name.ok() ? name->substr(0, name->find('\n')) + ", " : "") + "process " + process;
+      }
+    }
+  }
+  return "";
+}
+
 bool ready_image(const std::string& name) { return name.ends_with(".img"); }
 
 }  // namespace
@@ -143,6 +181,17 @@ Result<void> mount_scratch(const std::string& image, const std::string& target) 
   return {};
 }
 
+Result<void> scratch_released(const std::string& image) {
+  const std::string loop = loop_of(image);
+  if (loop.empty()) {
+    return {};
+  }
+  const std::string holder = holder_of(loop);
+  return Error{ErrorCode::Unavailable,
+               "/dev/" + loop + " still holds " + image +
+                   (holder.empty() ? "" : ": it is mounted where " + holder + " runs")};
+}
+
 Result<void> remove_scratch(const std::string& image, const std::string& target) {
   while (::umount2(target.c_str(), UMOUNT_NOFOLLOW) == 0) {
   }
@@ -152,7 +201,14 @@ Result<void> remove_scratch(const std::string& image, const std::string& target)
   if (::unlink(image.c_str()) != 0 && errno != ENOENT) {
     return errno_error("cannot remove " + image, errno);
   }
-  return remove_tree(target);
+  if (Result<void> removed = remove_tree(target); !removed.ok()) {
+    return removed;
+  }
+  const auto end = std::chrono::steady_clock::now() + kReleaseDeadline;
+  while (!loop_of(image).empty() && std::chrono::steady_clock::now() < end) {
+    ::poll(nullptr, 0, kReleasePauseMs);
+  }
+  return scratch_released(image);
 }
 
 Result<void> take_scratch(const std::string& pool, std::int64_t size_mib,

@@ -1,9 +1,10 @@
 // A lease's scratch space: a sparse file with an ext4 file system, mounted through a loop device.
 // It bounds what a job can write, and removing it is removing one file.
 //
-// The loop device frees itself (autoclear) when its mount goes, so a shim that is killed between
-// any two steps leaks none. The size is a bound, not a reservation: the file takes disk only as it
-// is written.
+// The loop device frees itself (autoclear) when its last mount goes, so a shim that is killed between
+// any two steps leaks none. A mount namespace of somebody else may hold a copy of the mount, and
+// with it device and disk space: removal is done only once the device is seen to be free. The size
+// is a bound, not a reservation: the file takes disk only as it is written.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,12 @@ Result<void> format_scratch(const std::string& image, std::int64_t size_mib);
 // Mounts `image` on the folder `target` (created), nosuid and nodev.
 Result<void> mount_scratch(const std::string& image, const std::string& target);
 
-// Unmounts, and removes image and folder. What is missing is fine.
+// Nothing is attached to `image` any more, which may be removed already. Unavailable names device
+// and holder.
+Result<void> scratch_released(const std::string& image);
+
+// Unmounts, removes image and folder, and waits up to 10 s until the loop device is free. What is
+// missing is fine.
 Result<void> remove_scratch(const std::string& image, const std::string& target);
 
 // Formatted files kept ready: <pool>/<size>/<n>.img.

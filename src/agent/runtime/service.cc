@@ -9,7 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <utility>
 
 #include "agent/runtime/detach.h"
 #include "agent/runtime/files.h"
@@ -23,6 +25,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr off_t kLogBytesMax = 16 * 1024 * 1024;
+constexpr const char* kOwnIdleS = "5";
+constexpr std::chrono::seconds kOwnEndLimit{5};
 
 bool listens(const std::string& socket) {
   const Result<HttpConnection> connection = HttpConnection::connect(socket, Clock::now());
@@ -61,6 +65,57 @@ void bound_log(const std::string& path) {
   struct stat info = {};
   if (::stat(path.c_str(), &info) == 0 && info.st_size > kLogBytesMax) {
     ::unlink(path.c_str());
+  }
+}
+
+// Listens at `socket` until nobody has been connected for `idle_s` ("0" = for ever).
+Result<void> start_engine(const v1::RuntimeFacts& facts, const std::string& socket,
+                          const std::string& idle_s, Clock::time_point end) {
+  const std::string log = facts.run_dir() + "/podman.log";
+  bound_log(log);
+  // The engine's monitor of an exec session waits this long after the command has ended (by default
+  // five minutes each); what it waits for, our reading of the exit code, takes milliseconds.
+  const std::string settings = facts.run_dir() + "/containers.conf";
+  if (Result<void> written = write_file(settings, "[engine]\nexit_command_delay = 10\n", 0644);
+      !written.ok()) {
+    return written;
+  }
+  std::vector<std::string> command = podman_command(facts);
+  command.insert(command.begin(), {"env", "CONTAINERS_CONF=" + settings});
+  command.insert(command.end(), {"system", "service", "--time=" + idle_s, "unix://" + socket});
+  if (Result<void> started = start_detached(command, facts.run_dir(), log, cgroup_parent(facts));
+      !started.ok()) {
+    return started;
+  }
+  if (!wait_until(end, [&] { return listens(socket); })) {
+    return Error{ErrorCode::Unavailable, "the podman service did not begin to listen; see " + log};
+  }
+  return {};
+}
+
+Result<int> listener_of(const std::string& socket) {
+  Result<HttpConnection> connection = HttpConnection::connect(socket, Clock::now());
+  if (!connection.ok()) {
+    return connection.error();
+  }
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(connection->fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 1) {
+    return errno_error("cannot tell who listens on " + socket, errno);
+  }
+  return static_cast<int>(peer.pid);
+}
+
+// Its end is its exit, not the moment in which its parent takes notice.
+void end_process(int pid, Clock::time_point end) {
+  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const auto gone = [&] {
+    pollfd one = {process.get(), POLLIN, 0};
+    return !process.valid() || ::poll(&one, 1, 0) > 0;
+  };
+  ::kill(pid, SIGTERM);
+  if (!wait_until(end, gone)) {
+    ::kill(pid, SIGKILL);
   }
 }
 
@@ -113,40 +168,11 @@ Result<void> ensure_service(const v1::RuntimeFacts& facts, std::chrono::millisec
     return {};
   }
   ::unlink(socket.c_str());
-  const std::string log = facts.run_dir() + "/podman.log";
-  bound_log(log);
-  // The engine's monitor of an exec session waits this long after the command has ended (by default
-  // five minutes each); what it waits for, our reading of the exit code, takes milliseconds.
-  const std::string settings = facts.run_dir() + "/containers.conf";
-  if (Result<void> written = write_file(settings, "[engine]\nexit_command_delay = 10\n", 0644);
-      !written.ok()) {
-    return written;
-  }
-  std::vector<std::string> command = podman_command(facts);
-  command.insert(command.begin(), {"env", "CONTAINERS_CONF=" + settings});
-  command.insert(command.end(), {"system", "service", "--time=0", "unix://" + socket});
-  if (Result<void> started = start_detached(command, facts.run_dir(), log, cgroup_parent(facts));
-      !started.ok()) {
-    return started;
-  }
-  if (!wait_until(end, [&] { return listens(socket); })) {
-    return Error{ErrorCode::Unavailable, "the podman service did not begin to listen; see " + log};
-  }
-  return {};
+  return start_engine(facts, socket, "0", end);
 }
 
 Result<int> service_pid(const v1::RuntimeFacts& facts) {
-  const std::string socket = service_socket(facts);
-  Result<HttpConnection> connection = HttpConnection::connect(socket, Clock::now());
-  if (!connection.ok()) {
-    return connection.error();
-  }
-  ucred peer = {};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(connection->fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 1) {
-    return errno_error("cannot tell who listens on " + socket, errno);
-  }
-  return static_cast<int>(peer.pid);
+  return listener_of(service_socket(facts));
 }
 
 Result<void> stop_service(const v1::RuntimeFacts& facts, std::chrono::milliseconds deadline) {
@@ -159,18 +185,32 @@ Result<void> stop_service(const v1::RuntimeFacts& facts, std::chrono::millisecon
   if (!pid.ok()) {
     return pid.error().code == ErrorCode::Unavailable ? Result<void>() : pid.error();
   }
-  // Its end is its exit, not the moment in which its parent takes notice.
-  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
-  ::kill(*pid, SIGTERM);
-  const auto gone = [&] {
-    pollfd one = {process.get(), POLLIN, 0};
-    return !process.valid() || ::poll(&one, 1, 0) > 0;
-  };
-  if (!wait_until(end, gone)) {
-    ::kill(*pid, SIGKILL);
-  }
+  end_process(*pid, end);
   ::unlink(service_socket(facts).c_str());
   return {};
+}
+
+Result<std::unique_ptr<OwnEngine>> OwnEngine::start(const v1::RuntimeFacts& facts,
+                                                    std::chrono::milliseconds deadline) {
+  static std::atomic<unsigned> serial{0};
+  const std::string socket = facts.run_dir() + "/own-" + std::to_string(::getpid()) + "-" +
+                             std::to_string(++serial) + ".sock";
+  if (Result<void> started = start_engine(facts, socket, kOwnIdleS, Clock::now() + deadline);
+      !started.ok()) {
+    return started.error();
+  }
+  const Result<int> pid = listener_of(socket);
+  if (!pid.ok()) {
+    return pid.error();
+  }
+  return std::unique_ptr<OwnEngine>(new OwnEngine(socket, *pid));
+}
+
+OwnEngine::OwnEngine(std::string socket, int pid) : socket_(std::move(socket)), pid_(pid) {}
+
+OwnEngine::~OwnEngine() {
+  end_process(pid_, Clock::now() + kOwnEndLimit);
+  ::unlink(socket_.c_str());
 }
 
 }  // namespace bmgpu::agent

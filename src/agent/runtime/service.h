@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,28 @@ std::vector<std::string> podman_command(const v1::RuntimeFacts& facts);
 // Returns once it listens. One that listens and does not answer is left alone: whoever calls it
 // sees the deadline, and the canary names it.
 Result<void> ensure_service(const v1::RuntimeFacts& facts, std::chrono::milliseconds deadline);
+
+// An engine of our own for one piece of work, beside the service: a process that ends with this
+// object, or by itself 5 s after its last connection if we die first. For calls after which the
+// service itself would never be the same: the archive calls leave one of its threads in the mount
+// namespace of the job, and if that thread is its first one, it stays there and keeps the job's
+// scratch space mounted until the service ends. (containers/podman 4.3, joinMountAndExec; the Go
+// runtime parks a first thread instead of ending it.)
+class OwnEngine {
+ public:
+  // Returns once it listens.
+  static Result<std::unique_ptr<OwnEngine>> start(const v1::RuntimeFacts& facts,
+                                                  std::chrono::milliseconds deadline);
+  ~OwnEngine();  // waits until it is gone
+  OwnEngine(const OwnEngine&) = delete;
+  OwnEngine& operator=(const OwnEngine&) = delete;
+  const std::string& socket() const { return socket_; }
+
+ private:
+  OwnEngine(std::string socket, int pid);
+  const std::string socket_;
+  const int pid_;
+};
 
 // The process that listens. Unavailable if none does.
 Result<int> service_pid(const v1::RuntimeFacts& facts);

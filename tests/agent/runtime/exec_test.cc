@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <condition_variable>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 
 #include "agent/runtime/files.h"
 #include "agent/runtime/node_fixture.h"
+#include "agent/runtime/service.h"
 #include "agent/runtime/subprocess.h"
 
 namespace bmgpu::agent {
@@ -80,7 +83,7 @@ class ExecTest : public testing::Test {
     return options;
   }
   ArchiveOptions archive(ArchiveWay way, const std::string& path) {
-    return {node_.runtime().socket(), container_, way, path};
+    return {node_.runtime().facts(), container_, way, path};
   }
   // Uploads a tar to a folder of the job.
   Result<int> upload(const std::string& tar, const std::string& path) {
@@ -98,6 +101,31 @@ class ExecTest : public testing::Test {
     }
     session->close_input();
     return sink.end();
+  }
+  static std::string mount_namespace(const std::string& of) {
+    std::error_code gone;
+    return std::filesystem::read_symlink("/proc/" + of + "/ns/mnt", gone).string();
+  }
+  // Processes of podman with a thread in that mount namespace.
+  static std::vector<int> engines_in(const std::string& mount_namespace_text) {
+    std::vector<int> found;
+    for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+      const std::string pid = process.path().filename().string();
+      const Result<std::string> name = read_file("/proc/" + pid + "/comm");
+      std::error_code gone;
+      if (!name.ok() || *name != "podman\n") {
+        continue;
+      }
+      for (std::filesystem::directory_iterator thread("/proc/" + pid + "/task", gone), end;
+           !gone && thread != end; thread.increment(gone)) {
+        if (mount_namespace(pid + "/task/" + thread->path().filename().string()) ==
+            mount_namespace_text) {
+          found.push_back(std::stoi(pid));
+          break;
+        }
+      }
+    }
+    return found;
   }
   std::string tar_of(const std::string& folder) {
     const Result<std::string> tar =
@@ -227,6 +255,30 @@ TEST_F(ExecTest, FilesGoInAndComeOut) {
   ASSERT_TRUE(make_dirs(temp.file("down")).ok());
   ASSERT_TRUE(run_ok({"tar", "-C", temp.file("down"), "-xf", "-"}, options).ok());
   EXPECT_TRUE(*read_file(temp.file("down/sub/big")) == big);
+}
+
+// An archive call takes a thread of the engine into the job's mount namespace, and one that stayed
+// there would keep the job's scratch space mounted: no thread of the service, which lives on.
+TEST_F(ExecTest, TheServiceStaysOutOfTheMountNamespaceOfAJob) {
+  const std::string inside = mount_namespace(std::to_string(node_.container_pid(*dir_)));
+  ASSERT_NE(inside, "");
+  ASSERT_NE(inside, mount_namespace("self"));
+  Sink sink;
+  std::unique_ptr<ExecSession> session =
+      start_archive(archive(ArchiveWay::Upload, "/workspace"), sink.callbacks());
+  const TempDir temp;
+  ASSERT_TRUE(write_file(temp.file("big"), std::string(100'000, 'x')).ok());
+  ASSERT_TRUE(session->write(std::string_view(tar_of(temp.path())).substr(0, 64 * 1024)));
+  std::vector<int> engines;
+  ASSERT_TRUE(eventually([&] { return !(engines = engines_in(inside)).empty(); }));
+  const Result<int> service = service_pid(node_.runtime().facts());
+  ASSERT_TRUE(service.ok());
+  EXPECT_EQ(std::count(engines.begin(), engines.end(), *service), 0);
+  session->close_input();
+  (void)sink.end().ok();  // the tar was cut off
+  session.reset();
+  EXPECT_EQ(engines_in(inside), std::vector<int>{});
+  EXPECT_EQ(*service_pid(node_.runtime().facts()), *service);
 }
 
 TEST_F(ExecTest, NoLinkLeadsAnUploadOutOfTheJob) {
