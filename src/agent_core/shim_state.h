@@ -70,7 +70,7 @@ struct ShimJobEnded {
   std::string detail;  // empty = nothing beyond the exit code
 };
 struct ShimAllDead {};  // no process of the container is left
-struct ShimRemoved {};
+struct ShimRemoved {};  // or it takes long; nothing of the job runs, which is its end
 struct ShimTick {};
 using ShimEvent = std::variant<ShimWanted, ShimDevices, ShimAdopted, ShimFailed, ShimJobEnded,
                                ShimAllDead, ShimRemoved, ShimTick>;

@@ -4,18 +4,23 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "agent/agent_process.h"
 #include "agent/market_process.h"
 #include "agent/permission_page.h"
 #include "agent/runtime/node_fixture.h"
+#include "agent/runtime/scratch.h"
+#include "agent/runtime/service.h"
 #include "agent/runtime/subprocess.h"
 
 namespace bmgpu::agent {
 namespace {
 
 constexpr std::int64_t kHourMs = 3'600'000;
+constexpr std::int64_t kShortestMs = 60'000;
+constexpr std::chrono::seconds kLong{120};
 
 std::vector<std::string> numbered(const std::string& word, int count) {
   std::vector<std::string> lines;
@@ -157,16 +162,7 @@ TEST_F(NodeTest, StrayContainersGoAndForeignOnesStay) {
 }
 
 TEST_F(NodeTest, AFrozenEngineClosesTheGateThatNamesIt) {
-  const std::string pattern = node_.state_dir() + "/containers";
-  pid_t service = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const Result<std::string> command = read_file(entry.path().string() + "/cmdline");
-    if (command && command->find(pattern) != std::string::npos &&
-        command->find(std::string("service\0", 8)) != std::string::npos) {
-      service = std::stoi(entry.path().filename().string());
-    }
-  }
-  ASSERT_GT(service, 0);
+  const pid_t service = *service_pid(node_.facts());
   ::kill(service, SIGSTOP);
   EXPECT_TRUE(eventually([this] { return market_.node().state() == "not-offered"; }));
   EXPECT_EQ(closed_gate(), "runtime");
@@ -176,6 +172,50 @@ TEST_F(NodeTest, AFrozenEngineClosesTheGateThatNamesIt) {
   EXPECT_TRUE(eventually([this] { return closed_gate() == "runtime"; }));
   ::kill(service, SIGCONT);
   EXPECT_TRUE(node_.wait_until_offered());
+}
+
+// What nobody runs has ended, and is told so, whether or not the engine can remove it.
+TEST_F(NodeTest, AFrozenEngineDelaysNoEnd) {
+  std::vector<std::string> orders;
+  for (const std::int64_t duration_ms : {kHourMs, kShortestMs}) {
+    orders.push_back(market_.place(AgentProcess::shell("sleep 1000"), 1, duration_ms).id());
+    ASSERT_TRUE(market_.wait_for(orders.back(), v1::ORDER_STATE_RUNNING));
+  }
+  std::vector<AttemptDir> attempts;
+  std::vector<pid_t> jobs;
+  for (const AttemptName& name : list_attempts(node_.state_dir())) {
+    attempts.emplace_back(node_.state_dir(), name);
+    jobs.push_back(attempts.back().read_memory()->pid());
+    EXPECT_EQ(::kill(jobs.back(), 0), 0);  // the control
+  }
+  const pid_t service = *service_pid(node_.facts());
+  ::kill(service, SIGSTOP);
+  EXPECT_TRUE(eventually([this] { return closed_gate() == "runtime"; }));
+  v1::ExplainRequest explain;
+  explain.set_id("gpu7");
+  const auto why = market_.call<v1::ExplainResponse>("Explain", explain).DebugString();
+  EXPECT_NE(why.find("the podman service of this node has not answered"), std::string::npos) << why;
+  stop_order(orders[0]);
+  for (const std::string& order : orders) {
+    EXPECT_TRUE(
+        eventually([&] { return market_.order(order).state() == v1::ORDER_STATE_ENDED; }, kLong));
+  }
+  for (const pid_t job : jobs) {
+    EXPECT_NE(::kill(job, 0), 0);
+  }
+  EXPECT_EQ(market_.order(orders[0]).end_reason(), v1::END_REASON_STOPPED);
+  EXPECT_EQ(market_.order(orders[1]).end_reason(), v1::END_REASON_TIME_UP);
+  EXPECT_LE(market_.order(orders[1]).charge_micros(), market_.order(orders[1]).quote_micros());
+  EXPECT_EQ(closed_gate(), "runtime");
+  ::kill(service, SIGCONT);
+  EXPECT_TRUE(node_.wait_until_offered());
+  EXPECT_TRUE(eventually([this] { return all_free(); }, kLong));
+  EXPECT_TRUE(eventually([this] { return list_attempts(node_.state_dir()).empty(); }, kLong));
+  EXPECT_TRUE(eventually([this] { return containers().empty(); }, kLong));
+  EXPECT_EQ(containers(), std::vector<std::string>{});
+  for (const AttemptDir& attempt : attempts) {
+    EXPECT_TRUE(scratch_released(attempt.file("scratch.img")).ok());
+  }
 }
 
 // A market that has lost its mind, or only a node for a while, does not end everything at once.
@@ -217,7 +257,7 @@ TEST_F(NodeTest, AKilledMarketFindsItsJobRunning) {
 }
 
 TEST_F(NodeTest, TheLeaseEndsWithMarketAndAgentStopped) {
-  const v1::Order order = market_.place(AgentProcess::shell("echo up; sleep 1000"), 1, 60'000);
+  const v1::Order order = market_.place(AgentProcess::shell("echo up; sleep 1000"), 1, kShortestMs);
   ASSERT_TRUE(market_.wait_for(order.id(), v1::ORDER_STATE_RUNNING));
   EXPECT_EQ(node_.stop(), 0);
   market_.kill();

@@ -36,6 +36,7 @@ constexpr off_t kLogBytesMax = off_t{1} << 30;
 constexpr std::chrono::seconds kKillDeadline{10};
 constexpr std::chrono::seconds kFreezeDeadline{2};
 constexpr std::chrono::seconds kExitCodeDeadline{10};
+constexpr std::chrono::seconds kRemovalWait{5};
 constexpr int kByeWaitMs = 300;
 constexpr int kNotReleased = 125;  // bm-init: "go" never came
 
@@ -167,10 +168,13 @@ void Shim::kill_all() {
   events_.push_back(agent_core::ShimAllDead{});
 }
 
+// The end is told when nothing of the job runs: an engine that does not answer delays what is
+// removed, not what the market knows. Those few seconds let the last of the log be written.
 void Shim::remove_all() {
-  const Result<void> removed = remove_job(order_, dir_);
-  say_failure("remove", removed);
-  failed_to_remove_ = !removed.ok();
+  removal_ = std::async(std::launch::async, [this] { return remove_job(order_, dir_); });
+  if (removal_.wait_for(kRemovalWait) == std::future_status::timeout) {
+    say("it has ended; what it leaves is not removed yet, because the container engine is slow");
+  }
   events_.push_back(agent_core::ShimRemoved{});
 }
 
@@ -355,7 +359,12 @@ int Shim::run() {
     ::poll(nullptr, 0, kHousekeepingNs / 1'000'000);
     report();
   }
-  return failed_to_remove_ ? 1 : 0;
+  if (!removal_.valid()) {
+    return 0;
+  }
+  const Result<void> removed = removal_.get();
+  say_failure("remove", removed);
+  return removed.ok() ? 0 : 1;
 }
 
 }  // namespace bmgpu::agent

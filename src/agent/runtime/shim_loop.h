@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -30,7 +31,7 @@ namespace bmgpu::agent {
 void say(const std::string& text);
 void say_failure(const char* what, const Result<void>& outcome);
 
-// One thread runs it; a second one of its own prepares the container.
+// One thread runs it; a second one of its own prepares the container, a third one removes it.
 class Shim {
  public:
   Shim(AttemptDir dir, v1::ShimOrder order) : dir_(std::move(dir)), order_(std::move(order)) {}
@@ -81,8 +82,9 @@ class Shim {
   std::optional<Gate> gate_;
   std::optional<JobCgroup> cgroup_;
   std::int64_t devices_due_ns_ = 0;
-  bool failed_to_remove_ = false;
   bool unreported_ = false;  // the status could not be written
+
+  std::future<Result<void>> removal_;
 
   std::thread worker_;
   Timeline timeline_;
