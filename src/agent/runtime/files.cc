@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fts.h>
 #include <mntent.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,13 +11,21 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 namespace bmgpu::agent {
+namespace {
+
+constexpr std::string_view kTemporaryMark = ".tmp.";  // then the writer's pid, ".", a number
+
+}  // namespace
 
 Fd& Fd::operator=(Fd&& other) noexcept {
   if (this != &other) {
@@ -117,8 +126,8 @@ Result<void> write_all(int fd, std::string_view bytes, const std::string& path) 
 Result<void> write_file(const std::string& path, std::string_view bytes, int mode,
                         Durability durability) {
   static std::atomic<unsigned> counter{0};
-  const std::string temporary =
-      path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(++counter);
+  const std::string temporary = path + std::string(kTemporaryMark) + std::to_string(::getpid()) +
+                                "." + std::to_string(++counter);
   Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!fd.valid()) {
     return errno_error(temporary, errno);
@@ -142,6 +151,27 @@ Result<void> write_file(const std::string& path, std::string_view bytes, int mod
     }
   }
   return {};
+}
+
+void remove_temporary_files(const std::string& folder) {
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, gone)) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t mark = name.rfind(kTemporaryMark);
+    if (mark == std::string::npos) {
+      continue;
+    }
+    const char* const last = name.data() + name.size();
+    pid_t pid = 0;
+    unsigned number = 0;
+    const auto [dot, bad_pid] =
+        std::from_chars(name.data() + mark + kTemporaryMark.size(), last, pid);
+    if (bad_pid == std::errc() && pid > 0 && dot != last && *dot == '.' &&
+        std::from_chars(dot + 1, last, number).ptr == last && ::kill(pid, 0) != 0 &&
+        errno == ESRCH) {
+      ::unlink(entry.path().c_str());
+    }
+  }
 }
 
 Result<void> write_kernel_file(const std::string& path, std::string_view bytes) {

@@ -39,6 +39,8 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max = 1
 // Replaces the file as a whole: temporary file beside it, rename.
 Result<void> write_file(const std::string& path, std::string_view bytes, int mode = 0600,
                         Durability durability = Durability::None);
+// Removes what write_file() of a process that is gone left in `folder` (not in those below).
+void remove_temporary_files(const std::string& folder);
 // Writes into an existing file of a kernel file system (cgroup, proc), in one write.
 Result<void> write_kernel_file(const std::string& path, std::string_view bytes);
 

@@ -1,6 +1,8 @@
 #include "agent/runtime/probe.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,6 +29,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kNofileMax = 1'048'576;
 constexpr std::int64_t kNprocMax = 1'048'576;
 constexpr std::chrono::seconds kProbeDeadline{30};
+constexpr std::chrono::seconds kStaleDeadline{2};
+constexpr const char* kCanaryLabel = "io.bmgpu.canary";
 
 // A container's limits may not exceed those of the service, which lowers its own at its start;
 // without a number the engine asks for more than that and fails.
@@ -73,6 +77,18 @@ Result<std::string> canary_root(const v1::RuntimeFacts& facts, const std::string
     return copied.error();
   }
   return root;
+}
+
+// Whoever runs a canary holds this lock, so that whoever gets it knows that none runs.
+Fd canary_lock(const v1::RuntimeFacts& facts, Clock::time_point end) {
+  Fd lock(::open((facts.run_dir() + "/canary.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  while (lock.valid() && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (Clock::now() >= end) {
+      return Fd();
+    }
+    ::poll(nullptr, 0, 10);
+  }
+  return lock;
 }
 
 Result<void> run_to_end(const Podman& podman, const ContainerSpec& spec, Clock::time_point end) {
@@ -128,13 +144,17 @@ Result<void> run_canary(const v1::RuntimeFacts& facts, const std::string& dir,
   if (Result<void> service = ensure_service(facts, deadline); !service.ok()) {
     return service;
   }
+  const Fd lock = canary_lock(facts, end);
+  if (!lock.valid()) {
+    return Error{ErrorCode::Unavailable, "another test container has not ended in time"};
+  }
   const Podman podman(service_socket(facts), deadline);
   ContainerSpec spec;
   spec.name = "bm-canary-" + std::to_string(::getpid()) + "-" + std::to_string(++serial);
   spec.root_fs = *root;
   spec.entrypoint = {"/bm-init"};
   spec.command = {"--canary"};
-  spec.labels = {{"io.bmgpu.canary", "1"}};
+  spec.labels = {{kCanaryLabel, "1"}};
   spec.cgroup_parent = cgroup_parent(facts);
   spec.nofile = facts.nofile_max();
   spec.nproc = facts.nproc_max();
@@ -150,6 +170,18 @@ Result<void> run_canary(const v1::RuntimeFacts& facts, const std::string& dir,
       facts, podman, spec.name,
       std::max(std::chrono::milliseconds(1000),
                std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now())));
+}
+
+void remove_stale_canaries(const v1::RuntimeFacts& facts) {
+  const Fd lock = canary_lock(facts, Clock::now());
+  if (!lock.valid()) {
+    return;
+  }
+  const Podman podman(service_socket(facts));
+  const Result<std::vector<ContainerSummary>> stale = podman.list({{kCanaryLabel, "1"}});
+  for (const ContainerSummary& one : stale.ok() ? *stale : std::vector<ContainerSummary>()) {
+    (void)destroy_container(facts, podman, one.id, kStaleDeadline).ok();
+  }
 }
 
 Result<void> probe_runtime(v1::RuntimeFacts& facts, const std::string& podman,

@@ -13,9 +13,14 @@ class RuntimeFacts;
 namespace bmgpu::agent {
 
 // Runs a container that holds nothing but bm-init (no image, no network, no GPU) to its end and
-// removes it. `dir` is a folder of the agent's own. Errors say what to look at.
+// removes it. One at a time for each run folder. `dir` is a folder of the agent's own. Errors say
+// what to look at.
 Result<void> run_canary(const v1::RuntimeFacts& facts, const std::string& dir,
                         std::chrono::milliseconds deadline);
+
+// Removes the containers of canaries that nobody runs any more: a frozen engine makes one when
+// nobody waits for it, and an agent may have been killed. Best effort; nothing while one runs.
+void remove_stale_canaries(const v1::RuntimeFacts& facts);
 
 // Fills podman, its version, the first OCI runtime with which a canary runs, cgroup version, limits
 // and network. REQUIRES: root, run_dir, image_stores and init_path are set. Takes seconds.

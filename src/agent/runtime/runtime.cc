@@ -198,6 +198,10 @@ Result<void> PodmanRuntime::begin() {
       return made;
     }
   }
+  remove_temporary_files(options_.state_dir);
+  for (const AttemptName& name : list_attempts(options_.state_dir)) {
+    remove_temporary_files(AttemptDir(options_.state_dir, name).path());
+  }
   const bool other_boot = [&] {
     const Result<std::string> text = read_file(facts_path());
     return text.ok() && text->find(facts_.boot_id()) == std::string::npos;
@@ -233,6 +237,7 @@ Result<std::vector<ContainerInfo>> PodmanRuntime::containers() {
   if (!engine.ok()) {
     return engine.error();
   }
+  remove_stale_canaries(facts());
   Result<std::vector<ContainerSummary>> all =
       engine->list({{"io.bmgpu.market", options_.market}, {"io.bmgpu.node", options_.node}});
   if (!all.ok()) {

@@ -69,7 +69,8 @@ class Runtime {
   virtual Result<void> canary(std::chrono::milliseconds deadline) = 0;
 
   virtual Result<std::vector<std::string>> images() = 0;  // references present, sorted
-  // Containers with this market's and this node's label, whatever their state.
+  // Containers with this market's and this node's label, whatever their state. Those of canaries
+  // that nobody runs any more are removed by the way.
   virtual Result<std::vector<ContainerInfo>> containers() = 0;
   // Kills (by cgroup files) and removes a container that no shim owns.
   virtual Result<void> remove_orphan(const ContainerInfo& container) = 0;

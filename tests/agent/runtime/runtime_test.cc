@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/runtime/cgroup.h"
@@ -65,6 +66,40 @@ TEST(RuntimeTest, TheCanaryNamesAFrozenEngineAndRecovers) {
   EXPECT_NE(frozen.error().message.find("did not answer in time"), std::string::npos)
       << frozen.error().message;
   EXPECT_TRUE(node.runtime().canary(seconds(30)).ok());
+}
+
+TEST(RuntimeTest, CanariesAndFilesOfTheDeadAreRemovedAtTheStart) {
+  TestNode node;
+  const auto podman = [&](std::vector<std::string> words) {
+    std::vector<std::string> command = podman_command(node.runtime().facts());
+    command.insert(command.end(), words.begin(), words.end());
+    const Result<std::string> out = run_ok(command, {seconds(30), "", 65536, -1});
+    EXPECT_TRUE(out.ok()) << (out.ok() ? "" : out.error().message);
+    return out.ok() ? *out : "";
+  };
+  for (const char* name : {"bm-canary-1-1", "other"}) {
+    podman({"create", "--name", name, "--network=none", "--ulimit=nofile=1024:1024",
+            "--ulimit=nproc=1000:1000", "--label",
+            std::string(name) == "other" ? "io.bmgpu.other=1" : "io.bmgpu.canary=1", kImage,
+            "true"});
+  }
+  // A pid that is no process's any more.
+  const pid_t gone = ::fork();
+  if (gone == 0) {
+    ::_exit(0);
+  }
+  ::waitpid(gone, nullptr, 0);
+  const std::string dead = node.state_dir() + "/x.tmp." + std::to_string(gone) + ".1";
+  const std::string living = node.state_dir() + "/x.tmp." + std::to_string(::getpid()) + ".1";
+  ASSERT_TRUE(write_file(dead, "").ok());
+  ASSERT_TRUE(write_file(living, "").ok());
+  const Result<std::unique_ptr<Runtime>> next = Runtime::create(node.options());
+  ASSERT_TRUE(next.ok());
+  EXPECT_NE(::access(dead.c_str(), F_OK), 0);
+  EXPECT_EQ(::access(living.c_str(), F_OK), 0);
+  ASSERT_TRUE((*next)->containers().ok());
+  EXPECT_EQ(podman({"ps", "--all", "--format", "{{.Names}}"}), "other\n");
+  podman({"rm", "other"});
 }
 
 TEST(RuntimeTest, AServiceThatDiedIsStartedAgain) {
