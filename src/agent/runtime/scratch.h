@@ -1,8 +1,8 @@
 // A lease's scratch space: a sparse file with an ext4 file system, mounted through a loop device.
 // It bounds what a job can write, and removing it is removing one file.
 //
-// The loop device frees itself (autoclear) when its last mount goes, so a shim that is killed between
-// any two steps leaks none. A mount namespace of somebody else may hold a copy of the mount, and
+// The loop device frees itself (autoclear) when its last mount goes, so a shim that is killed
+// between any two steps leaks none. A mount namespace of somebody else may hold a copy of it, and
 // with it device and disk space: removal is done only once the device is seen to be free. The size
 // is a bound, not a reservation: the file takes disk only as it is written.
 #pragma once
