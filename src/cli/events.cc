@@ -64,7 +64,12 @@ Answer run_events(Context& context, const Arguments& arguments) {
   }
   v1::ListEventsRequest request;
   request.set_id(arguments.operand(0));
-  request.set_after_sequence(static_cast<std::uint64_t>(after->value_or(0)));
+  if (request.id().empty() && !arguments.operands().empty()) {
+    return usage_failure("the id is empty; leave it out to see all events");
+  }
+  if (*after) {
+    request.set_after_sequence(static_cast<std::uint64_t>(**after));
+  }
   request.set_limit(static_cast<std::uint32_t>(limit->value_or(0)));
   const bool lines = arguments.has("follow") || arguments.has("jsonl");
   if (context.json() && lines) {
@@ -92,8 +97,8 @@ CommandSpec events_command() {
                         .help = "Of one order, lease or node; default: all that you may see",
                         .required = false}},
           .options = {{.name = "follow", .letter = 'f', .value = "", .help = "Stay, until Ctrl-C"},
-                      {.name = "after", .value = "N", .help = "Only those after this sequence"},
-                      {.name = "limit", .value = "N", .help = "At most N (1 to 1000); default 200"},
+                      {.name = "after", .value = "N", .help = "The first after this sequence"},
+                      {.name = "limit", .value = "N", .help = "The newest N (1 to 1000), or the first N with --after; default 200"},
                       {.name = "jsonl", .value = "", .help = "One JSON document for each event"}},
           .examples = {{"bmcli events order-7", "The life of one order"},
                        {"bmcli events -f --jsonl", "Everything, as it happens, for a program"}},

@@ -77,7 +77,7 @@ std::string tokens_table(const v1::ListTokensResponse& response, Colours colours
     table.add({token.id(), token.name(), role_text(token.role()), token.account(), token.node(),
                time_text(token.created_unix_ms()), time_text(token.expires_unix_ms()),
                time_text(token.last_used_unix_ms()),
-               token.revoked() ? Cell("revoked", Style::Dim) : Cell("live", Style::Green)});
+               Cell(token.state(), token.state() == "live" ? Style::Green : Style::Dim)});
   }
   return table.empty() ? "" : table.text(colours);
 }

@@ -449,6 +449,7 @@ TokenView Directory::view(const TokenEntry& entry) const {
     view.last_used = Instant(used);
   }
   view.revoked = record.revoked();
+  view.used = record.used();
   return view;
 }
 

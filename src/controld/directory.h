@@ -70,6 +70,7 @@ struct TokenView {
   std::optional<Instant> expires;
   std::optional<Instant> last_used;
   bool revoked = false;
+  bool used = false;  // NodeJoin: its node has joined
 };
 
 class Directory {

@@ -19,7 +19,9 @@ Result<store::EventQuery> query_of(const Turn& turn, const Market& market,
   store::EventQuery query;
   const bool op = caller.role == api::Role::Operator;
   query.account = op ? AccountId() : caller.account;
-  query.after = Sequence(request.after_sequence());
+  if (request.has_after_sequence()) {
+    query.after = Sequence(request.after_sequence());
+  }
   query.limit = std::min(request.limit() == 0 ? kEventsDefault : request.limit(), kEventsMax);
   if (request.id().empty()) {
     return query;

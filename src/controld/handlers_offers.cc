@@ -84,7 +84,7 @@ Result<v1::ListOffersResponse> list_offers(Turn& turn, const Market& market,
   return response;
 }
 
-Result<v1::Quote> create_quote(Turn& turn, const api::Identity& caller,
+Result<v1::Quote> create_quote(Turn& turn, const Market& market, const api::Identity& caller,
                                const v1::CreateQuoteRequest& request) {
   const Result<Duration> duration = duration_of("the duration", request.duration_ms());
   const Result<Price> limit = price_limit(request.max_price_micros_per_gpu_hour());
@@ -99,7 +99,7 @@ Result<v1::Quote> create_quote(Turn& turn, const api::Identity& caller,
   const core::Quote* quote =
       core::find_quote(turn.state(), std::get<core::QuoteAnswer>(answer).quote);
   check(quote != nullptr, "handlers: a quote that was just issued is not there");
-  return quote_view(turn.state(), *quote);
+  return quote_view(turn.state(), *quote, market.parts.directory);
 }
 
 }  // namespace
@@ -118,8 +118,9 @@ void add_offer_methods(Rpc& rpc, Market& market) {
   quote.prepare = [](const api::Identity&, v1::CreateQuoteRequest& request) {
     return check_resources(request.resources());
   };
-  quote.run = [](Turn& turn, const api::Identity& caller, const v1::CreateQuoteRequest& request) {
-    return create_quote(turn, caller, request);
+  quote.run = [&market](Turn& turn, const api::Identity& caller,
+                        const v1::CreateQuoteRequest& request) {
+    return create_quote(turn, market, caller, request);
   };
   rpc.add(std::move(quote));
 }

@@ -70,7 +70,7 @@ Result<v1::CreateTokenResponse> create(Turn& turn, Market& market, const api::Id
   }
   put_all(turn, std::move(documents));
   v1::CreateTokenResponse response;
-  *response.mutable_token() = token_view(*token);
+  *response.mutable_token() = token_view(*token, turn.now());
   return response;
 }
 
@@ -117,7 +117,7 @@ Result<v1::Token> revoke(Turn& turn, Market& market, const v1::RevokeTokenReques
       drop(id);
     }
   });
-  return token_view(*revoked);
+  return token_view(*revoked, turn.now());
 }
 
 }  // namespace
@@ -140,11 +140,11 @@ void add_token_methods(Rpc& rpc, Market& market) {
   Method<v1::ListTokensRequest, v1::ListTokensResponse> list;
   list.name = "bmgpu.v1.Market/ListTokens";
   list.access = Access::Operators;
-  list.run = [&market](Turn&, const api::Identity&,
+  list.run = [&market](Turn& turn, const api::Identity&,
                        const v1::ListTokensRequest&) -> Result<v1::ListTokensResponse> {
     v1::ListTokensResponse response;
     for (const TokenView& token : market.parts.directory.tokens()) {
-      *response.add_tokens() = token_view(token);
+      *response.add_tokens() = token_view(token, turn.now());
     }
     return response;
   };

@@ -235,7 +235,8 @@ v1::Order history_view(const store::HistoryOrder& order, const Directory& direct
   return view;
 }
 
-v1::Quote quote_view(const core::State& state, const core::Quote& quote) {
+v1::Quote quote_view(const core::State& state, const core::Quote& quote,
+                     const Directory& directory) {
   v1::Quote view;
   const core::GpuClassSpec& spec = core::class_spec(state, quote.gpu_class);
   view.set_id(wire::to_text(quote.id));
@@ -260,11 +261,15 @@ v1::Quote quote_view(const core::State& state, const core::Quote& quote) {
     shown.set_price_micros_after(factor.after.count());
   }
   view.set_failover("none");
+  if (const std::optional<NodeId> node = core::node_for(state, quote)) {
+    const std::optional<NodeEntry> entry = directory.node(*node);
+    view.set_node(entry ? entry->name : wire::to_text(*node));
+  }
   view.set_policy_version(quote.policy.value());
   return view;
 }
 
-v1::Token token_view(const TokenView& token) {
+v1::Token token_view(const TokenView& token, Instant now) {
   v1::Token view;
   view.set_id(wire::to_text(wire::TokenId(token.id)));
   view.set_name(token.name);
@@ -279,6 +284,10 @@ v1::Token token_view(const TokenView& token) {
   view.set_expires_unix_ms(token.expires ? token.expires->unix_ms() : 0);
   view.set_last_used_unix_ms(token.last_used ? token.last_used->unix_ms() : 0);
   view.set_revoked(token.revoked);
+  view.set_state(token.revoked                             ? "revoked"
+                 : token.used                              ? "used"
+                 : token.expires && *token.expires <= now ? "expired"
+                                                           : "live");
   return view;
 }
 

@@ -40,8 +40,9 @@ v1::Order closed_view(const core::State& state, const core::Order& order,
 // An ended order as history has it; names and image are elsewhere.
 v1::Order history_view(const store::HistoryOrder& order, const Directory& directory);
 
-v1::Quote quote_view(const core::State& state, const core::Quote& quote);
-v1::Token token_view(const TokenView& token);
+v1::Quote quote_view(const core::State& state, const core::Quote& quote,
+                     const Directory& directory);
+v1::Token token_view(const TokenView& token, Instant now);
 
 // Average per GPU-hour, rounded up. REQUIRES: gpus > 0, duration > 0.
 std::int64_t average_micros_per_gpu_hour(Money total, std::int64_t gpus, Duration duration);

@@ -10,6 +10,7 @@
 #include "core/ledger/charge.h"
 #include "core/market/orders.h"
 #include "core/market/pricing.h"
+#include "core/placement/placement.h"
 
 namespace bmgpu::core {
 namespace {
@@ -166,6 +167,13 @@ const GpuClassSpec& class_spec(const State& state, ClassId id) {
 }
 
 const MarketPolicy& policy(const State& state) { return state.policy; }
+
+std::optional<NodeId> node_for(const State& state, const Quote& quote) {
+  const auto pool = state.pools.find(PoolKey{quote.gpu_class, quote.site});
+  return pool == state.pools.end()
+             ? std::nullopt
+             : best_fit(state, pool->second, quote.resources, quote.owner_floor);
+}
 
 const Quote* find_quote(const State& state, QuoteId id) {
   const auto it = state.quotes.find(id);

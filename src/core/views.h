@@ -81,5 +81,7 @@ std::vector<NodeView> nodes(const State& state);
 const GpuClassSpec& class_spec(const State& state, ClassId id);  // REQUIRES: known
 const MarketPolicy& policy(const State& state);
 const Quote* find_quote(const State& state, QuoteId id);         // valid until the next apply()
+// Where the quote would run if it were taken now; absent: its GPUs have been taken meanwhile.
+std::optional<NodeId> node_for(const State& state, const Quote& quote);
 
 }  // namespace bmgpu::core

@@ -94,7 +94,7 @@ using HistorySubject = std::variant<std::monostate, OrderId, LeaseId, NodeId, Qu
 struct EventQuery {
   AccountId account = {};       // none: all accounts and the market's own
   HistorySubject subject = {};  // an order and its lease have one timeline; a node's holds its GPUs
-  Sequence after = {};
+  std::optional<Sequence> after = {};  // the first `limit` after it; absent: the newest `limit`
   std::size_t limit = 200;
 };
 

@@ -250,6 +250,48 @@ TEST(TokenTest, OnlyTheSecretGoesToStandardOutput) {
   EXPECT_EQ(bmcli.run({"token", "create", "--name", "j"}).code, 2);
 }
 
+TEST(TokenTest, ListSaysWhatCanStillBeUsed) {
+  CommandLine bmcli;
+  bmcli.market.on<v1::ListTokensRequest, v1::ListTokensResponse>(
+      "ListTokens", [](const v1::ListTokensRequest&, v1::ListTokensResponse& response) {
+        response.add_tokens()->set_state("used");
+        response.add_tokens()->set_state("live");
+        return Result<void>();
+      });
+  const Ran ran = bmcli.run({"token", "list"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("used"));
+  EXPECT_THAT(ran.out, HasSubstr("live"));
+}
+
+TEST(EventsTest, AnEmptyIdIsNotAllEvents) {
+  CommandLine bmcli;
+  bool called = false;
+  bmcli.market.on<v1::ListEventsRequest, v1::ListEventsResponse>(
+      "ListEvents", [&](const v1::ListEventsRequest& request, v1::ListEventsResponse&) {
+        called = true;
+        EXPECT_EQ(request.id(), "");
+        EXPECT_FALSE(request.has_after_sequence());
+        return Result<void>();
+      });
+  const Ran empty = bmcli.run({"events", ""});
+  EXPECT_EQ(empty.code, 2);
+  EXPECT_THAT(empty.err, HasSubstr("leave it out"));
+  EXPECT_FALSE(called);
+  EXPECT_EQ(bmcli.run({"events"}).code, 0);
+  EXPECT_TRUE(called);
+}
+
+TEST(EventsTest, AfterZeroAsksForTheFirst) {
+  CommandLine bmcli;
+  bmcli.market.on<v1::ListEventsRequest, v1::ListEventsResponse>(
+      "ListEvents", [](const v1::ListEventsRequest& request, v1::ListEventsResponse&) {
+        EXPECT_TRUE(request.has_after_sequence());
+        return Result<void>();
+      });
+  EXPECT_EQ(bmcli.run({"events", "--after", "0"}).code, 0);
+}
+
 TEST(LogsTest, PrintsTextJsonAndLines) {
   CommandLine bmcli;
   bmcli.market.on_stream<v1::StreamLogsRequest>(

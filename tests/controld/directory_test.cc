@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "bmgpu/v1/market.pb.h"
+#include "controld/views.h"
 #include "store/memory/memory_journal.h"
 
 namespace bmgpu::controld {
@@ -101,6 +103,16 @@ TEST_F(DirectoryTest, JoinTokensAreForOneNodeOnceAndShort) {
   EXPECT_TRUE(directory.join(token->id, "a", kNow, documents));
   spec.name = "again";
   EXPECT_FALSE(directory.create_token(spec, AccountId(7), kNow, documents));
+}
+
+TEST_F(DirectoryTest, ATokenThatEndedIsNotShownAsLive) {
+  const TokenView token = create(api::Role::Tenant, "alice", hours(1));
+  EXPECT_EQ(token_view(token, kNow).state(), "live");
+  EXPECT_EQ(token_view(token, kNow + hours(1)).state(), "expired");
+  const TokenView join = create(api::Role::NodeJoin, "j");
+  EXPECT_EQ(token_view(join, kNow).state(), "live");
+  ASSERT_TRUE(directory.join(join.id, "n-j", kNow, documents));
+  EXPECT_EQ(token_view(*directory.token(join.id), kNow).state(), "used");
 }
 
 TEST_F(DirectoryTest, SweepKeepsUsesAndDropsWhatEndedADayAgo) {

@@ -168,6 +168,38 @@ TEST_F(AccessTest, JoinTokensWorkOnceAndNodeNamesAreUnique) {
             ErrorCode::InvalidArgument);
 }
 
+TEST_F(AccessTest, TokensSayWhetherTheyCanStillBeUsed) {
+  FakeAgent agent(bmd, {});  // joins with a token
+  create_token(v1::ROLE_TENANT, "alice");
+  create_token(v1::ROLE_TENANT, "bob");
+  v1::RevokeTokenRequest revoke;
+  revoke.set_id("bob");
+  v1::Token token;
+  const std::unique_ptr<wire::Client> op = bmd.operator_client();
+  ASSERT_TRUE(op->call("bmgpu.v1.Market/RevokeToken", revoke, token, "revoke"));
+  v1::ListTokensResponse tokens;
+  ASSERT_TRUE(op->call("bmgpu.v1.Market/ListTokens", v1::ListTokensRequest(), tokens));
+  std::map<std::string, std::string> states;
+  for (const v1::Token& listed : tokens.tokens()) {
+    states[listed.role() == v1::ROLE_NODE_JOIN ? "join" : listed.name()] = listed.state();
+  }
+  EXPECT_EQ(states["join"], "used");
+  EXPECT_EQ(states["alice"], "live");
+  EXPECT_EQ(states["bob"], "revoked");
+}
+
+TEST_F(AccessTest, AQuoteNamesTheNodeWhereItWouldRun) {
+  FakeAgent agent(bmd, {});
+  ASSERT_TRUE(agent.connect());
+  wait_free_gpus(8);
+  v1::CreateQuoteRequest request;
+  request.mutable_resources()->set_gpus(2);
+  request.set_duration_ms(3'600'000);
+  v1::Quote quote;
+  ASSERT_TRUE(tenant("alice")->call("bmgpu.v1.Market/CreateQuote", request, quote, "q"));
+  EXPECT_EQ(quote.node(), "node-a");
+}
+
 TEST(AccessTlsTest, ServesTlsFromItsOwnAuthorityAndClientsPinIt) {
   BmdProcess bmd(BMD_PROGRAM, "tls: {mode: auto}");
   ASSERT_TRUE(bmd.start()) << bmd.messages();

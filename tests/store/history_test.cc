@@ -254,6 +254,17 @@ TEST_F(HistoryTest, FiltersByAccountSubjectAndPosition) {
   EXPECT_TRUE(events({.subject = OrderId(99)}).empty());
 }
 
+TEST_F(HistoryTest, WithoutAPositionGivesTheNewestInOrder) {
+  apply(market());
+  apply(life_of(OrderId(20), LeaseId(21)));
+  EXPECT_EQ(kinds({.subject = OrderId(20), .limit = 2}),
+            (std::vector<std::string>{"lease-21 lease-ending", "lease-21 lease-ended"}));
+  EXPECT_EQ(kinds({.limit = 1}), std::vector<std::string>{"lease-21 lease-ended"});
+  EXPECT_EQ(kinds({.after = Sequence(), .limit = 1}), std::vector<std::string>{"market policy-set"});
+  EXPECT_EQ(kinds({.after = Sequence(8), .limit = 5}),
+            std::vector<std::string>{"lease-21 lease-ended"});
+}
+
 TEST_F(HistoryTest, ListsEndedOrdersLatestFirst) {
   apply(market());
   for (std::uint64_t id = 100; id < 110; id += 2) {

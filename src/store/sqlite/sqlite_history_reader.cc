@@ -62,31 +62,25 @@ class SqliteHistoryReader final : public HistoryReader {
   }
 
  private:
-  Statement& choose(const EventQuery& query);
+  struct EventStatements {
+    Statement of_all, of_account, of_order, of_lease, of_node, of_quote;
+  };
+  Result<void> prepare_events(EventStatements& statements, const std::string& order);
+  static Statement& choose(EventStatements& statements, const EventQuery& query);
   Result<std::optional<HistoryOrder>> find(Statement& statement, std::uint64_t id);
   Result<HistoryOrder> read_order(Statement& row) const;
 
   std::unique_ptr<Database> database_;
   Statement select_applied_;
-  Statement events_of_all_, events_of_account_, events_of_order_, events_of_lease_, events_of_node_,
-      events_of_quote_;
+  EventStatements first_events_, newest_events_;
   Statement ended_of_all_, ended_of_account_, select_order_, select_lease_;
 };
 
 Result<void> SqliteHistoryReader::prepare() {
-  const std::string events(kEvents);
   const std::string orders(kOrders);
-  const std::string in_order = " ORDER BY sequence LIMIT ?3";
   const std::string ended = "ended_sequence IS NOT NULL";
-  const std::array<std::pair<Statement*, std::string>, 11> statements = {{
+  const std::array<std::pair<Statement*, std::string>, 5> statements = {{
       {&select_applied_, "SELECT applied FROM progress"},
-      {&events_of_all_, events + in_order},
-      {&events_of_account_, events + " AND account = ?2" + in_order},
-      {&events_of_order_, events + " AND order_id = ?4" + in_order},
-      {&events_of_lease_,
-       events + " AND order_id = (SELECT order_id FROM orders WHERE lease_id = ?4)" + in_order},
-      {&events_of_node_, events + " AND node_id = ?4" + in_order},
-      {&events_of_quote_, events + " AND quote_id = ?4" + in_order},
       {&ended_of_all_, orders + ended + " ORDER BY ended_sequence DESC LIMIT ?2"},
       {&ended_of_account_,
        orders + ended + " AND account = ?1 ORDER BY ended_sequence DESC LIMIT ?2"},
@@ -94,6 +88,29 @@ Result<void> SqliteHistoryReader::prepare() {
       {&select_lease_, orders + ended + " AND lease_id = ?1"},
   }};
   for (const auto& [statement, sql] : statements) {
+    const std::array one = {StatementText{statement, sql}};
+    if (Result<void> prepared = prepare_all(*database_, one); !prepared) {
+      return prepared;
+    }
+  }
+  Result<void> prepared = prepare_events(first_events_, "ASC");
+  return prepared ? prepare_events(newest_events_, "DESC") : prepared;
+}
+
+Result<void> SqliteHistoryReader::prepare_events(EventStatements& statements,
+                                                 const std::string& order) {
+  const std::string events(kEvents);
+  const std::string in_order = " ORDER BY sequence " + order + " LIMIT ?3";
+  const std::array<std::pair<Statement*, std::string>, 6> all = {{
+      {&statements.of_all, events + in_order},
+      {&statements.of_account, events + " AND account = ?2" + in_order},
+      {&statements.of_order, events + " AND order_id = ?4" + in_order},
+      {&statements.of_lease,
+       events + " AND order_id = (SELECT order_id FROM orders WHERE lease_id = ?4)" + in_order},
+      {&statements.of_node, events + " AND node_id = ?4" + in_order},
+      {&statements.of_quote, events + " AND quote_id = ?4" + in_order},
+  }};
+  for (const auto& [statement, sql] : all) {
     const std::array one = {StatementText{statement, sql}};
     if (Result<void> prepared = prepare_all(*database_, one); !prepared) {
       return prepared;
@@ -111,27 +128,27 @@ Result<Sequence> SqliteHistoryReader::applied() {
   return *row ? Sequence(select_applied_.id(0)) : Sequence();
 }
 
-Statement& SqliteHistoryReader::choose(const EventQuery& query) {
+Statement& SqliteHistoryReader::choose(EventStatements& statements, const EventQuery& query) {
   struct Choose {
-    SqliteHistoryReader& reader;
+    EventStatements& events;
     AccountId account;
 
     Statement& of(Statement& statement, std::uint64_t id) const { return statement.bind(4, id); }
     Statement& operator()(std::monostate) const {
-      return account.is_none() ? reader.events_of_all_ : reader.events_of_account_;
+      return account.is_none() ? events.of_all : events.of_account;
     }
-    Statement& operator()(OrderId id) const { return of(reader.events_of_order_, id.value()); }
-    Statement& operator()(LeaseId id) const { return of(reader.events_of_lease_, id.value()); }
-    Statement& operator()(NodeId id) const { return of(reader.events_of_node_, id.value()); }
-    Statement& operator()(QuoteId id) const { return of(reader.events_of_quote_, id.value()); }
+    Statement& operator()(OrderId id) const { return of(events.of_order, id.value()); }
+    Statement& operator()(LeaseId id) const { return of(events.of_lease, id.value()); }
+    Statement& operator()(NodeId id) const { return of(events.of_node, id.value()); }
+    Statement& operator()(QuoteId id) const { return of(events.of_quote, id.value()); }
   };
-  return std::visit(Choose{*this, query.account}, query.subject);
+  return std::visit(Choose{statements, query.account}, query.subject);
 }
 
 Result<std::vector<HistoryEvent>> SqliteHistoryReader::events(const EventQuery& query) {
-  Statement& rows = choose(query);
+  Statement& rows = choose(query.after ? first_events_ : newest_events_, query);
   Query open(rows);
-  rows.bind(1, query.after.value())
+  rows.bind(1, query.after.value_or(Sequence()).value())
       .bind(2, query.account.value())
       .bind(3, std::uint64_t{std::min(query.limit, kHistoryRowsMax)});
   std::vector<HistoryEvent> found;
@@ -141,11 +158,15 @@ Result<std::vector<HistoryEvent>> SqliteHistoryReader::events(const EventQuery& 
       return row.error();
     }
     if (!*row) {
-      return found;
+      break;
     }
     found.push_back({Sequence(rows.id(0)), Instant(rows.number(1)), rows.text(2), rows.text(3),
                      AccountId(rows.id(4)), rows.text(5)});
   }
+  if (!query.after) {
+    std::reverse(found.begin(), found.end());
+  }
+  return found;
 }
 
 Result<std::vector<HistoryOrder>> SqliteHistoryReader::ended_orders(AccountId account,
