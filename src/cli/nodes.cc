@@ -90,6 +90,10 @@ Answer run_resume(Context& context, const Arguments& arguments) {
   return change(context, arguments, "ResumeNode");
 }
 
+Answer run_remove(Context& context, const Arguments& arguments) {
+  return change(context, arguments, "RemoveNode");
+}
+
 std::string gpus_table(const v1::Node& node, Colours colours) {
   Table table({{"GPU"},
                {"UUID"},
@@ -165,9 +169,19 @@ CommandSpec nodes_command() {
       .operands = {node},
       .examples = {{"bmcli nodes explain gpu01", "What holds it back"}},
       .run = run_explain};
+  CommandSpec remove{
+      .name = "remove",
+      .summary = "Forget a node that has left or is lost (operators); its name becomes free",
+      .description = "Refused while a lease lives on the node or its agent is connected: drain it, "
+                     "wait until its leases have ended, then run bm-agent leave on it. What the "
+                     "node did stays in history.",
+      .operands = {node},
+      .examples = {{"bmcli nodes remove gpu01", "After bm-agent leave"}},
+      .run = run_remove};
   return {.name = "nodes",
           .summary = "Look after GPU nodes (owners and operators)",
-          .commands = {std::move(list), std::move(drain), std::move(resume), std::move(explain)}};
+          .commands = {std::move(list), std::move(drain), std::move(resume), std::move(remove),
+                       std::move(explain)}};
 }
 
 }  // namespace bmgpu::cli

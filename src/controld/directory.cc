@@ -137,7 +137,8 @@ Result<void> Directory::load(store::Journal& journal) {
     done = read<v1::NodeRecord>(journal, "node", [&](const auto& record) {
       const NodeId id(record.id());
       nodes_[id] = {id, record.name(), AccountId(record.account()), SiteId(record.site()),
-                    site_names[record.site()]};
+                    site_names[record.site()], Instant(record.created_unix_ms()),
+                    record.removed()};
     });
   }
   if (done) {
@@ -191,12 +192,6 @@ Result<TokenView> Directory::create_token(const TokenSpec& spec, AccountId calle
     return Error{ErrorCode::InvalidArgument,
                  join ? "a join token lives at most 10 minutes" : "a token lives at most 10 years"};
   }
-  for (const auto& [id, node] : nodes_) {
-    if (join && node.name == spec.node_name) {
-      return Error{ErrorCode::AlreadyExists,
-                   "a node named " + spec.node_name + " has joined already; choose another name"};
-    }
-  }
   v1::TokenRecord record;
   record.set_name(spec.name);
   record.set_role(schema_role(spec.role));
@@ -242,33 +237,41 @@ Result<Directory::Joined> Directory::join(std::uint64_t join, const std::string&
     return Error{ErrorCode::PermissionDenied,
                  "this join token is for the node " + record.node_name() + ", not " + node_name};
   }
-  for (const auto& [id, node] : nodes_) {
-    if (node.name == node_name) {
-      return Error{ErrorCode::AlreadyExists, "a node named " + node_name + " has joined already"};
-    }
-  }
   record.set_used(true);
   keep(documents, "token", join, AccountId(record.account()), record);
-  counters_->set_next_node(counters_->next_node() + 1);
-  const NodeId id(counters_->next_node());
-  const SiteId site = ensure_site(record.site(), documents);
-  const NodeEntry entry{id, node_name, AccountId(record.account()), site, record.site()};
-  nodes_[id] = entry;
-  v1::NodeRecord node;
-  node.set_id(id.value());
-  node.set_name(node_name);
-  node.set_account(record.account());
-  node.set_site(site.value());
-  node.set_created_unix_ms(now.unix_ms());
-  keep(documents, "node", id.value(), entry.owner, node);
+  Joined joined;
+  NodeEntry& entry = joined.node;
+  if (const NodeEntry* known = find_node(node_name)) {
+    entry = *known;
+    joined.ended_tokens = end_bearers(entry.id, now, documents);
+  } else {
+    counters_->set_next_node(counters_->next_node() + 1);
+    entry.id = NodeId(counters_->next_node());
+    entry.name = node_name;
+    entry.created = now;
+  }
+  entry.owner = AccountId(record.account());
+  entry.site = ensure_site(record.site(), documents);
+  entry.site_name = record.site();
+  keep_node(entry, documents);
   v1::TokenRecord token;
   token.set_name("node-" + node_name);
   token.set_role(v1::ROLE_NODE);
   token.set_account(record.account());
-  token.set_node(id.value());
+  token.set_node(entry.id.value());
   token.set_node_name(node_name);
   token.set_created_unix_ms(now.unix_ms());
-  return Joined{entry, add_token(std::move(token), documents).record.id()};
+  joined.token = add_token(std::move(token), documents).record.id();
+  return joined;
+}
+
+std::vector<std::uint64_t> Directory::remove_node(NodeId id, Instant now, Documents& documents) {
+  const std::unique_lock lock(mutex_);
+  NodeEntry node = nodes_.at(id);
+  check(!node.removed, "directory: a node is removed twice");
+  node.removed = true;
+  keep_node(node, documents);
+  return end_bearers(id, now, documents);
 }
 
 Directory::Documents Directory::sweep(Instant now) {
@@ -343,19 +346,17 @@ std::optional<NodeEntry> Directory::node(NodeId id) const {
 
 std::optional<NodeEntry> Directory::node_by_name(std::string_view name) const {
   const std::shared_lock lock(mutex_);
-  for (const auto& [id, node] : nodes_) {
-    if (node.name == name) {
-      return node;
-    }
-  }
-  return std::nullopt;
+  const NodeEntry* found = find_node(name);
+  return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
 std::vector<NodeEntry> Directory::nodes() const {
   const std::shared_lock lock(mutex_);
   std::vector<NodeEntry> all;
   for (const auto& [id, node] : nodes_) {
-    all.push_back(node);
+    if (!node.removed) {
+      all.push_back(node);
+    }
   }
   return all;
 }
@@ -397,6 +398,42 @@ const Directory::TokenEntry* Directory::find_live(std::string_view name, Instant
     }
   }
   return nullptr;
+}
+
+const NodeEntry* Directory::find_node(std::string_view name) const {
+  for (const auto& [id, node] : nodes_) {
+    if (node.name == name && !node.removed) {
+      return &node;
+    }
+  }
+  return nullptr;
+}
+
+void Directory::keep_node(const NodeEntry& node, Documents& documents) {
+  nodes_[node.id] = node;
+  v1::NodeRecord record;
+  record.set_id(node.id.value());
+  record.set_name(node.name);
+  record.set_account(node.owner.value());
+  record.set_site(node.site.value());
+  record.set_created_unix_ms(node.created.unix_ms());
+  record.set_removed(node.removed);
+  keep(documents, "node", node.id.value(), node.owner, record);
+}
+
+std::vector<std::uint64_t> Directory::end_bearers(NodeId node, Instant now,
+                                                  Documents& documents) {
+  std::vector<std::uint64_t> ended;
+  for (const auto& [id, entry] : tokens_) {
+    v1::TokenRecord& record = entry->record;
+    if (record.role() == v1::ROLE_NODE && record.node() == node.value() && !record.revoked()) {
+      record.set_revoked(true);
+      record.set_expires_unix_ms(now.unix_ms());
+      keep(documents, "token", id, AccountId(record.account()), record);
+      ended.push_back(id);
+    }
+  }
+  return ended;
 }
 
 AccountId Directory::add_account(const std::string& name, Instant now, Documents& documents) {

@@ -47,6 +47,8 @@ struct NodeEntry {
   AccountId owner;
   SiteId site;
   std::string site_name;
+  Instant created;       // when it joined first
+  bool removed = false;  // its name is free; what it did stays in history
 };
 
 struct TokenSpec {
@@ -96,13 +98,18 @@ class Directory {
   // Revoked already: unchanged.
   Result<TokenView> revoke_token(std::uint64_t id, Instant now, Documents& documents);
 
-  // A node joins with token `join`: its entry and its bearer token.
+  // A node joins with token `join`: its entry and its bearer token. A known name is the same
+  // node again, with the owner and site of `join`; its earlier bearers end.
   struct Joined {
     NodeEntry node;
     std::uint64_t token = 0;
+    std::vector<std::uint64_t> ended_tokens;
   };
   Result<Joined> join(std::uint64_t join, const std::string& node_name, Instant now,
                       Documents& documents);
+
+  // Frees the node's name and ends its bearers; returns these. REQUIRES: known, not removed.
+  std::vector<std::uint64_t> remove_node(NodeId id, Instant now, Documents& documents);
 
   // Keeps last uses that moved by a minute or more; drops tokens that ended a day ago.
   Documents sweep(Instant now);
@@ -116,9 +123,9 @@ class Directory {
   std::optional<TokenView> token_by_name(std::string_view name, Instant now) const;  // live first
   std::vector<TokenView> tokens() const;                                             // by id
   std::optional<Account> account(AccountId id) const;
-  std::optional<NodeEntry> node(NodeId id) const;
+  std::optional<NodeEntry> node(NodeId id) const;  // removed ones too
   std::optional<NodeEntry> node_by_name(std::string_view name) const;
-  std::vector<NodeEntry> nodes() const;  // by id
+  std::vector<NodeEntry> nodes() const;  // by id, without removed ones
 
  private:
   struct TokenEntry;
@@ -127,6 +134,9 @@ class Directory {
   TokenEntry& add_token(v1::TokenRecord record, Documents& documents);
   const TokenEntry* find_live(std::string_view name, Instant now) const;
   wire::Sha256Digest secret_of(const v1::TokenRecord& record) const;
+  const NodeEntry* find_node(std::string_view name) const;
+  void keep_node(const NodeEntry& node, Documents& documents);
+  std::vector<std::uint64_t> end_bearers(NodeId node, Instant now, Documents& documents);
   AccountId add_account(const std::string& name, Instant now, Documents& documents);
   SiteId ensure_site(const std::string& name, Documents& documents);
   void keep_counters(Documents& documents) const;

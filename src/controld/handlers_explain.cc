@@ -150,7 +150,7 @@ Result<v1::ExplainResponse> explain(Turn& turn, Market& market, const api::Ident
   }
   if (const auto* node = std::get_if<NodeId>(&*id)) {
     const std::optional<NodeEntry> entry = market.parts.directory.node(*node);
-    return entry ? explain_node(turn, market, caller, *entry, request.id())
+    return entry && !entry->removed ? explain_node(turn, market, caller, *entry, request.id())
                  : Error{ErrorCode::NotFound, "there is no node " + request.id()};
   }
   if (const auto* quote = std::get_if<QuoteId>(&*id)) {

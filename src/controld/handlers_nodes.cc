@@ -21,7 +21,7 @@ Result<NodeEntry> find_node(const Market& market, const api::Identity& caller,
   if (!node && id) {
     node = market.parts.directory.node(*id);
   }
-  if (!node || !may_see(caller, *node)) {
+  if (!node || node->removed || !may_see(caller, *node)) {
     return Error{ErrorCode::NotFound, "there is no node " + text + "; bmcli nodes list shows them"};
   }
   return std::move(*node);
@@ -114,8 +114,48 @@ Result<v1::Node> change_listing(Turn& turn, Market& market, const api::Identity&
   return node_view(turn, market, caller, *node);
 }
 
+// After the commit: who used the tokens is cut off.
+void drop_tokens(Turn& turn, const Market& market, std::vector<std::uint64_t> tokens) {
+  turn.after_commit(
+      [drop = market.parts.drop_token, tokens = std::move(tokens)](const Result<void>& durable) {
+        for (const std::uint64_t token : tokens) {
+          if (durable) {
+            drop(token);
+          }
+        }
+      });
+}
+
+Result<v1::Node> remove(Turn& turn, Market& market, const api::Identity& caller,
+                        const v1::NodeRequest& request) {
+  const Result<NodeEntry> node = find_node(market, caller, request.node());
+  if (!node) {
+    return node.error();
+  }
+  if (const auto why = market.sessions.why_alive(turn.state(), node->id, turn.boot())) {
+    return Error{ErrorCode::Refused, node->name + " cannot be removed: " + *why};
+  }
+  v1::Node view = node_view(turn, market, caller, *node);
+  if (turn.state().nodes.contains(node->id)) {
+    const core::Answer answer = turn.execute(core::RemoveNode{node->id});
+    if (const auto* refused = std::get_if<core::Refused>(&answer)) {
+      return refusal(refused->reason);
+    }
+  }
+  Directory::Documents documents;
+  drop_tokens(turn, market, market.parts.directory.remove_node(node->id, turn.now(), documents));
+  put_all(turn, std::move(documents));
+  market.sessions.forget(node->id);
+  market.parts.log.info("node removed", {{"node", view.id()}, {"name", view.name()}});
+  view.set_state("removed");
+  return view;
+}
+
 Result<v1::JoinResponse> join(Turn& turn, Market& market, const api::Identity& caller,
                               const v1::JoinRequest& request) {
+  if (Result<void> free = check_node_name_free(turn, market, request.node_name()); !free) {
+    return free.error();
+  }
   Directory::Documents documents;
   const Result<Directory::Joined> joined =
       market.parts.directory.join(caller.token, request.node_name(), turn.now(), documents);
@@ -123,6 +163,12 @@ Result<v1::JoinResponse> join(Turn& turn, Market& market, const api::Identity& c
     return joined.error();
   }
   put_all(turn, std::move(documents));
+  if (turn.state().nodes.contains(joined->node.id)) {
+    const core::Answer renewed = turn.execute(core::RenewNode{joined->node.id});
+    check(std::holds_alternative<core::Done>(renewed), "handlers: a node that lives joins anew");
+  }
+  market.sessions.forget(joined->node.id);
+  drop_tokens(turn, market, joined->ended_tokens);
   v1::JoinResponse response;
   response.set_node(wire::to_text(joined->node.id));
   response.set_secret(wire::to_text(wire::TokenId(joined->token)));  // revealed, never stored
@@ -147,6 +193,19 @@ Method<v1::NodeRequest, v1::Node> listing_method(std::string name, Market& marke
 }
 
 }  // namespace
+
+Result<void> check_node_name_free(const Turn& turn, const Market& market,
+                                  const std::string& name) {
+  const std::optional<NodeEntry> known = market.parts.directory.node_by_name(name);
+  const std::optional<std::string> why =
+      known ? market.sessions.why_alive(turn.state(), known->id, turn.boot()) : std::nullopt;
+  if (why) {
+    return Error{ErrorCode::AlreadyExists,
+                 "a node named " + name + " is in the market; choose another name. " +
+                     "To let that one join anew: " + *why};
+  }
+  return {};
+}
 
 void add_node_methods(Rpc& rpc, Market& market) {
   Method<v1::ListNodesRequest, v1::ListNodesResponse> list;
@@ -178,6 +237,16 @@ void add_node_methods(Rpc& rpc, Market& market) {
     return node;
   };
   rpc.add(std::move(resume));
+
+  Method<v1::NodeRequest, v1::Node> remove_method;
+  remove_method.name = "bmgpu.v1.Market/RemoveNode";
+  remove_method.access = Access::Operators;
+  remove_method.effect = Effect::Mutation;
+  remove_method.run = [&market](Turn& turn, const api::Identity& caller,
+                                const v1::NodeRequest& request) {
+    return remove(turn, market, caller, request);
+  };
+  rpc.add(std::move(remove_method));
 
   Method<v1::JoinRequest, v1::JoinResponse> join_method;
   join_method.name = "bmgpu.v1.Agent/Join";

@@ -62,6 +62,11 @@ Result<v1::CreateTokenResponse> create(Turn& turn, Market& market, const api::Id
     }
     spec.account = *account;
   }
+  if (spec.role == api::Role::NodeJoin) {
+    if (Result<void> free = check_node_name_free(turn, market, spec.node_name); !free) {
+      return free.error();
+    }
+  }
   Directory::Documents documents;
   const Result<TokenView> token =
       market.parts.directory.create_token(spec, caller.account, turn.now(), documents);

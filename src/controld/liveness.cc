@@ -88,6 +88,17 @@ std::vector<Liveness::Silent> Liveness::lost(BootTime now) const {
   return silent;
 }
 
+bool Liveness::is_watched_alive(NodeId node, BootTime now) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(node);
+  return found != nodes_.end() && now - found->second.last_renewal < options_.lost;
+}
+
+void Liveness::forget(NodeId node) {
+  const std::lock_guard lock(mutex_);
+  nodes_.erase(node);
+}
+
 std::optional<BootTime> Liveness::silence(NodeId node, BootTime now) const {
   const std::lock_guard lock(mutex_);
   const auto found = nodes_.find(node);

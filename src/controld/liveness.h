@@ -62,6 +62,12 @@ class Liveness {
   // Nodes whose last renewal is ≥ lost ago. Each is named again until it renews.
   std::vector<Silent> lost(BootTime now) const;
 
+  // Whether the last renewal, or what counts as one, is younger than lost.
+  bool is_watched_alive(NodeId node, BootTime now) const;
+
+  // The node has left the market.
+  void forget(NodeId node);
+
   // How long ago the last renewal was; absent if the node was never heard since bmd started.
   std::optional<BootTime> silence(NodeId node, BootTime now) const;
 

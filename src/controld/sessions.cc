@@ -110,6 +110,11 @@ api::SocketHandler NodeSessions::connected(NodeId node, std::shared_ptr<api::Soc
 }
 
 void NodeSessions::attach(Turn&, NodeId id, std::shared_ptr<Session> session) {
+  const std::optional<NodeEntry> entry = parts_.directory.node(id);
+  if (!entry || entry->removed) {
+    session->socket->close("this node was removed from the market");
+    return;
+  }
   Node& node = nodes_[id];
   if (node.session) {
     node.session->socket->close("replaced by a newer session of this node");
@@ -122,8 +127,9 @@ void NodeSessions::attach(Turn&, NodeId id, std::shared_ptr<Session> session) {
 }
 
 void NodeSessions::detach(Turn& turn, NodeId id, const std::shared_ptr<Session>& session) {
-  Node& node = nodes_[id];
-  if (node.session == session) {
+  const auto found = nodes_.find(id);
+  if (found != nodes_.end() && found->second.session == session) {
+    Node& node = found->second;
     node.session.reset();
     node.said_hello = false;
     node.clock_offset.reset();
@@ -134,10 +140,11 @@ void NodeSessions::detach(Turn& turn, NodeId id, const std::shared_ptr<Session>&
 
 void NodeSessions::receive(Turn& turn, NodeId id, const std::shared_ptr<Session>& session,
                            const v1::AgentFrame& frame) {
-  Node& node = nodes_[id];
-  if (node.session != session) {
+  const auto found = nodes_.find(id);
+  if (found == nodes_.end() || found->second.session != session) {
     return;
   }
+  Node& node = found->second;
   if (frame.has_hello()) {
     hello(turn, id, node, frame.hello());
   } else if (!node.said_hello) {
@@ -196,9 +203,13 @@ void NodeSessions::inventory(Turn& turn, NodeId id, Node& node, const v1::Invent
 void NodeSessions::register_node(Turn& turn, NodeId id, Node& node) {
   const std::optional<NodeEntry> entry = parts_.directory.node(id);
   check(entry.has_value(), "sessions: an authenticated node is not in the directory");
+  const bool is_new = !turn.state().nodes.contains(id);
   const core::Answer answer = turn.execute(register_command(*entry, *node.inventory));
   const auto* refused = std::get_if<core::Refused>(&answer);
   node.accepted = refused == nullptr;
+  if (node.accepted && is_new) {
+    turn.execute(core::RenewNode{id});  // its GPUs are offered once it has said that they are clean
+  }
   node.inventory_detail = refused == nullptr ? "accepted" : refused->reason.detail;
   if (node.accepted) {
     parts_.liveness.watch(id, turn.boot());
@@ -349,6 +360,31 @@ void NodeSessions::drop_all() {
 void NodeSessions::confirm(NodeId id) {
   Node& node = nodes_[id];
   node.confirmed = !node.held.empty();
+}
+
+std::optional<std::string> NodeSessions::why_alive(const core::State& state, NodeId id,
+                                                   BootTime now) const {
+  const std::string then = "drain it, wait until its leases have ended, then run bm-agent leave "
+                           "on it";
+  const auto record = state.nodes.find(id);
+  if (record != state.nodes.end() && !record->second.leases.empty()) {
+    return wire::to_text(*record->second.leases.begin()) + " lives on it: " + then;
+  }
+  const auto found = nodes_.find(id);
+  if (found != nodes_.end() && found->second.session) {
+    return "its agent is connected: " + then;
+  }
+  if (parts_.liveness.is_watched_alive(id, now)) {
+    return "it may still live: it counts as lost " +
+           std::to_string(parts_.liveness.options().lost.count()) +
+           " ms after its last heartbeat; if bm-agent has left, try again then";
+  }
+  return std::nullopt;
+}
+
+void NodeSessions::forget(NodeId id) {
+  nodes_.erase(id);
+  parts_.liveness.forget(id);
 }
 
 std::string NodeSessions::agent_version(NodeId node) const {

@@ -86,6 +86,13 @@ class NodeSessions {
   // An operator confirmed the desired set that a node holds back, if it does: the next one says so.
   void confirm(NodeId id);
 
+  // Why the node can neither be removed nor join anew, and what to do; absent: it has left or is
+  // lost.
+  std::optional<std::string> why_alive(const core::State& state, NodeId id, BootTime now) const;
+
+  // The node has left the market.
+  void forget(NodeId id);
+
   std::vector<GateView> gates(NodeId node, BootTime now) const;
   std::string agent_version(NodeId node) const;
   std::map<std::string, GpuReading> readings(NodeId node) const;  // by UUID

@@ -13,6 +13,7 @@ void apply_event(State& state, const NodeReadyChanged& event);
 void apply_event(State& state, const NodeListingChanged& event);
 void apply_event(State& state, const NodeLeftSupply& event);
 void apply_event(State& state, const NodeLost& event);
+void apply_event(State& state, const NodeRemoved& event);
 void apply_event(State& state, const GpuStateChanged& event);
 void apply_event(State& state, const QuoteIssued& event);
 void apply_event(State& state, const QuoteClosed& event);

@@ -30,6 +30,11 @@ struct SetDemandCurve {
   std::vector<std::int64_t> gpus;  // by slot from `first` on; empty: no forecast any more
 };
 
+// The node and its GPUs leave the market. Refused while a lease lives there or the node is ready.
+struct RemoveNode {
+  NodeId node;
+};
+
 // --- nodes (sent by bmd on behalf of an authenticated node)
 // ---------------------------------------- Inventory: the first makes the node known, later ones
 // update it. GPUs that are gone become Failed.
@@ -46,6 +51,11 @@ struct RegisterNode {
 struct SetNodeReady {
   NodeId node;
   bool ready = false;
+};
+// The node starts anew: what its GPUs did meanwhile is not known. Free ones become Sanitizing and a
+// drained node is offered again. Refused while a lease lives there.
+struct RenewNode {
+  NodeId node;
 };
 // Lost for good as far as leases go: each lease on it ends, billed up to `last_acknowledged`.
 struct DeclareNodeLost {
@@ -121,6 +131,6 @@ struct Tick {};
 using Command =
     std::variant<SetPolicy, DrainNode, ResumeNode, RegisterNode, SetNodeReady, DeclareNodeLost,
                  ReportGpu, ReportAttemptRunning, ReportAttemptEnded, RequestQuote, PlaceOrder,
-                 StopOrder, ExtendLease, SetDemandCurve, GiveJob, Tick>;
+                 StopOrder, ExtendLease, SetDemandCurve, GiveJob, RemoveNode, RenewNode, Tick>;
 
 }  // namespace bmgpu::core

@@ -109,6 +109,7 @@ struct Fields {
   static void add(Digest& to, const NodeListingChanged& v) { add_all(to, v.node, v.listing, v.at); }
   static void add(Digest& to, const NodeLeftSupply& v) { add(to, v.node); }
   static void add(Digest& to, const NodeLost& v) { add_all(to, v.node, v.last_acknowledged); }
+  static void add(Digest& to, const NodeRemoved& v) { add(to, v.node); }
   static void add(Digest& to, const GpuStateChanged& v) { add_all(to, v.gpu, v.state); }
   static void add(Digest& to, const QuoteIssued& v) { add(to, v.quote); }
   static void add(Digest& to, const QuoteClosed& v) { add(to, v.id); }

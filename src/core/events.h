@@ -60,6 +60,11 @@ struct NodeLost {
   Instant last_acknowledged;
   bool operator==(const NodeLost&) const = default;
 };
+// The node and its GPUs are known no more.
+struct NodeRemoved {
+  NodeId node;
+  bool operator==(const NodeRemoved&) const = default;
+};
 struct GpuStateChanged {
   GpuId gpu;
   GpuState state = GpuState::Free;
@@ -222,6 +227,7 @@ using Event =
                  NodeLost, GpuStateChanged, QuoteIssued, QuoteClosed, OrderQueued, OrderClosed,
                  LeaseGranted, LeaseRunning, LeaseExtended, LeaseEnding, LeaseEnded, CountersSet,
                  NodeLeftSupply, PricesMoved, OrdersReviewed, LeaseStarted, LeaseMoved,
-                 LeaseDelayed, LeaseCancelled, JobGiven, DemandCurveSet, SlotClosed>;
+                 LeaseDelayed, LeaseCancelled, JobGiven, DemandCurveSet, SlotClosed,
+                 NodeRemoved>;
 
 }  // namespace bmgpu::core

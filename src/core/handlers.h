@@ -11,8 +11,10 @@ namespace bmgpu::core {
 Decision handle(const State& state, const Stamp& stamp, const SetPolicy& command);
 Decision handle(const State& state, const Stamp& stamp, const DrainNode& command);
 Decision handle(const State& state, const Stamp& stamp, const ResumeNode& command);
+Decision handle(const State& state, const Stamp& stamp, const RemoveNode& command);
 Decision handle(const State& state, const Stamp& stamp, const RegisterNode& command);
 Decision handle(const State& state, const Stamp& stamp, const SetNodeReady& command);
+Decision handle(const State& state, const Stamp& stamp, const RenewNode& command);
 Decision handle(const State& state, const Stamp& stamp, const DeclareNodeLost& command);
 Decision handle(const State& state, const Stamp& stamp, const ReportGpu& command);
 Decision handle(const State& state, const Stamp& stamp, const ReportAttemptRunning& command);

@@ -133,11 +133,7 @@ void unlist_free_gpus(State& state, const NodeRecord& node) {
 
 void list_node(State& state, const NodeRecord& node) {
   for (const ClassId gpu_class : node.classes) {
-    const auto [it, is_new] = state.pools.try_emplace(PoolKey{gpu_class, node.site});
-    PoolRecord& pool = it->second;
-    if (is_new) {
-      pool.last_price = opening_price(state, gpu_class);
-    }
+    PoolRecord& pool = ensure_pool(state, PoolKey{gpu_class, node.site});
     const NodeShare share = share_of(node, gpu_class);
     pool.gpus_healthy += share.healthy;
     if (share.named > 0) {
@@ -167,12 +163,21 @@ void unlist_node(State& state, const NodeRecord& node) {
   }
 }
 
+PoolRecord& ensure_pool(State& state, const PoolKey& key) {
+  const auto [it, is_new] = state.pools.try_emplace(key);
+  if (is_new) {
+    it->second.last_price = opening_price(state, key.gpu_class);
+    state.calendars.try_emplace(key, state.open_slot);
+  }
+  return it->second;
+}
+
 void add_waiting(State& state, const Order& order) {
   state.queue[order.resources].insert(queue_key(order));
   auto& orders = state.orders_of_tenant[order.tenant];
   orders.insert(orders.end(), order.id);
   state.deadlines.insert(deadline_of(state, order));
-  PoolRecord& pool = state.pools.at(PoolKey{order.gpu_class, order.site});
+  PoolRecord& pool = ensure_pool(state, PoolKey{order.gpu_class, order.site});
   const Price limit = limit_or_max(order.price_limit);
   add_count(pool.waiting_by_limit, limit, order.resources.gpus);
   pool.demand_waiting += limit >= pool.last_price ? order.resources.gpus : 0;

@@ -32,6 +32,10 @@ bool can_be_placed_on(const NodeRecord& node);
 void refresh_supply(PoolRecord& pool);
 void refresh_demand(PoolRecord& pool);
 
+// The pool of that class and site, with its calendar; a new one starts at the opening price. Pools
+// outlive nodes.
+PoolRecord& ensure_pool(State& state, const PoolKey& key);
+
 void add_waiting(State& state, const Order& order);
 void remove_waiting(State& state, const Order& order);
 

@@ -24,6 +24,7 @@ enum class ReasonCode {
   NodeNameTaken,
   DriverNotAccepted,   // a simulated driver on a market that takes real ones only
   NodeDraining,
+  NodeInUse,           // a node that lives cannot be removed or start anew
   GpuInUse,            // an inventory without a GPU that a lease holds
 };
 

@@ -395,6 +395,8 @@ std::optional<core::Event> Reader::event(const v1::Event& from) {
       return core::CountersSet{
           from.counters_set().next_id(), Instant(from.counters_set().last_stamp_unix_ms()),
           from.counters_set().review_due(), SlotNumber(from.counters_set().open_slot())};
+    case v1::Event::kNodeRemoved:
+      return core::NodeRemoved{NodeId(from.node_removed().node())};
     case v1::Event::kNodeLeftSupply:
       return core::NodeLeftSupply{NodeId(from.node_left_supply().node())};
     case v1::Event::kPricesMoved:

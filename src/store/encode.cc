@@ -425,6 +425,11 @@ void add(const core::CountersSet& value, v1::Event* to) {
   event->set_open_slot(open_slot.count());
 }
 
+void add(const core::NodeRemoved& value, v1::Event* to) {
+  const auto& [node] = value;
+  to->mutable_node_removed()->set_node(node.value());
+}
+
 void add(const core::NodeLeftSupply& value, v1::Event* to) {
   const auto& [node] = value;
   to->mutable_node_left_supply()->set_node(node.value());

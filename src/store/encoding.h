@@ -15,7 +15,7 @@ namespace bmgpu::store {
 
 // The version that encode() writes; decode() reads it and every older one. A fixture per released
 // version lies in tests/store/data.
-inline constexpr std::int64_t kSchemaVersion = 2;
+inline constexpr std::int64_t kSchemaVersion = 3;
 
 // The most bytes that one encoded list may have.
 inline constexpr std::size_t kEncodedBytesMax = std::size_t{256} << 20;

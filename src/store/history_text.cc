@@ -94,6 +94,7 @@ struct Describe {
   std::string operator()(const core::NodeLeftSupply&) const {
     return "its GPUs count as supply no longer";
   }
+  std::string operator()(const core::NodeRemoved&) const { return "removed from the market"; }
   std::string operator()(const core::NodeLost& e) const {
     return "lost; its last acknowledged heartbeat was at " + time_of(e.last_acknowledged);
   }

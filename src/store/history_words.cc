@@ -18,6 +18,7 @@ struct KindName {
   }
   std::string_view operator()(const core::NodeLeftSupply&) const { return "node-left-supply"; }
   std::string_view operator()(const core::NodeLost&) const { return "node-lost"; }
+  std::string_view operator()(const core::NodeRemoved&) const { return "node-removed"; }
   std::string_view operator()(const core::GpuStateChanged&) const { return "gpu-state-changed"; }
   std::string_view operator()(const core::QuoteIssued&) const { return "quote-issued"; }
   std::string_view operator()(const core::QuoteClosed&) const { return "quote-closed"; }
@@ -48,6 +49,7 @@ struct Subject {
   std::string operator()(const core::NodeListingChanged& e) const { return of_node(e.node); }
   std::string operator()(const core::NodeLeftSupply& e) const { return of_node(e.node); }
   std::string operator()(const core::NodeLost& e) const { return of_node(e.node); }
+  std::string operator()(const core::NodeRemoved& e) const { return of_node(e.node); }
   std::string operator()(const core::GpuStateChanged& e) const {
     return id_of("gpu", e.gpu.value());
   }

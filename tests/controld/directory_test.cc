@@ -101,8 +101,7 @@ TEST_F(DirectoryTest, JoinTokensAreForOneNodeOnceAndShort) {
   EXPECT_EQ(*token->expires, kNow + minutes(10));
   EXPECT_FALSE(directory.join(token->id, "b", kNow, documents));
   EXPECT_TRUE(directory.join(token->id, "a", kNow, documents));
-  spec.name = "again";
-  EXPECT_FALSE(directory.create_token(spec, AccountId(7), kNow, documents));
+  EXPECT_FALSE(directory.join(token->id, "a", kNow, documents));
 }
 
 TEST_F(DirectoryTest, ATokenThatEndedIsNotShownAsLive) {
@@ -113,6 +112,34 @@ TEST_F(DirectoryTest, ATokenThatEndedIsNotShownAsLive) {
   EXPECT_EQ(token_view(join, kNow).state(), "live");
   ASSERT_TRUE(directory.join(join.id, "n-j", kNow, documents));
   EXPECT_EQ(token_view(*directory.token(join.id), kNow).state(), "used");
+}
+
+TEST_F(DirectoryTest, AKnownNameIsTheSameNodeWithANewBearer) {
+  const auto join = [&] {
+    TokenSpec spec{api::Role::NodeJoin, "j", AccountId(), "a", "default", Duration()};
+    const Result<TokenView> token = directory.create_token(spec, AccountId(7), kNow, documents);
+    return directory.join(token->id, "a", kNow, documents).value();
+  };
+  const auto works = [&](std::uint64_t token) {
+    return directory.authenticate(directory.secret_text(token), kNow).ok();
+  };
+  const Directory::Joined first = join();
+  const Directory::Joined second = join();
+  EXPECT_EQ(second.node.id, first.node.id);
+  EXPECT_EQ(second.ended_tokens, std::vector<std::uint64_t>{first.token});
+  EXPECT_FALSE(works(first.token));
+  EXPECT_TRUE(works(second.token));
+  EXPECT_EQ(directory.remove_node(second.node.id, kNow, documents),
+            std::vector<std::uint64_t>{second.token});
+  EXPECT_FALSE(works(second.token));
+  EXPECT_FALSE(directory.node_by_name("a"));
+  EXPECT_TRUE(directory.nodes().empty());
+  EXPECT_EQ(directory.node(first.node.id)->name, "a");
+  keep();
+  Directory again(std::string(32, 'k'), 100);
+  ASSERT_TRUE(again.load(*journal));
+  EXPECT_TRUE(again.node(first.node.id)->removed);
+  EXPECT_NE(join().node.id, first.node.id);
 }
 
 TEST_F(DirectoryTest, SweepKeepsUsesAndDropsWhatEndedADayAgo) {

@@ -154,6 +154,8 @@ TEST_F(AccessTest, ASecondBmdOnTheSameStateIsRefused) {
 
 TEST_F(AccessTest, JoinTokensWorkOnceAndNodeNamesAreUnique) {
   FakeAgent agent(bmd, {});
+  ASSERT_TRUE(agent.connect());
+  wait_free_gpus(8);
   v1::CreateTokenRequest create;
   create.set_role(v1::ROLE_NODE_JOIN);
   create.set_node("node-a");

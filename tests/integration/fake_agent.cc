@@ -17,12 +17,13 @@ std::string bytes_of(const google::protobuf::Message& message) {
 
 FakeAgent::FakeAgent(const BmdProcess& bmd, FakeAgentOptions options)
     : bmd_(bmd), options_(std::move(options)) {
+  const std::string key = options_.name + "-" + std::to_string(options_.joins);
   v1::CreateTokenRequest create;
   create.set_role(v1::ROLE_NODE_JOIN);
   create.set_node(options_.name);
   v1::CreateTokenResponse created;
   const Result<void> made = bmd.operator_client()->call("bmgpu.v1.Market/CreateToken", create,
-                                                        created, "join-" + options_.name);
+                                                        created, "join-" + key);
   check(made.ok(), "fake agent: no join token");
   const Result<v1::JoinToken> token = wire::decode_join_token(created.secret());
   check(token.ok(), "fake agent: a join token that cannot be read");
@@ -30,7 +31,7 @@ FakeAgent::FakeAgent(const BmdProcess& bmd, FakeAgentOptions options)
   join.set_node_name(options_.name);
   v1::JoinResponse joined;
   const Result<void> done =
-      bmd.client(token->secret())->call("bmgpu.v1.Agent/Join", join, joined, "j-" + options_.name);
+      bmd.client(token->secret())->call("bmgpu.v1.Agent/Join", join, joined, "j-" + key);
   check(done.ok(), "fake agent: cannot join");
   node_ = joined.node();
   secret_ = joined.secret();
@@ -108,7 +109,14 @@ bool FakeAgent::connect() {
   gate.set_name("runtime");
   gate.set_open(options_.runtime_ok);
   gate.set_detail(options_.runtime_ok ? "podman" : "podman does not answer");
-  return send(hello) && send(frame);
+  v1::AgentFrame clean;
+  for (const v1::InventoryGpu& gpu : inventory.gpus()) {
+    v1::GpuReading& reading = *clean.mutable_gpus()->add_gpus();
+    reading.set_uuid(gpu.uuid());
+    reading.set_clean(options_.clean);
+    *reading.mutable_condition() = gpu.condition();
+  }
+  return send(hello) && send(frame) && send(clean);
 }
 
 void FakeAgent::disconnect() {

@@ -20,6 +20,7 @@ namespace bmgpu::integration {
 
 struct FakeAgentOptions {
   std::string name = "node-a";
+  int joins = 1;  // another number: another join under the same name
   int gpus = 8;
   std::string model = "NVIDIA A100 80GB PCIe";
   std::int64_t memory_mib = 81920;
@@ -27,6 +28,7 @@ struct FakeAgentOptions {
   bool runtime_ok = true;
   bool heartbeats = true;
   bool acknowledges = true;  // heartbeats name the answers that came
+  bool clean = true;         // what it says of its GPUs when it connects
   bool runs_jobs = true;     // false: desired sets are only remembered
 };
 

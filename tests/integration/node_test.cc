@@ -187,6 +187,107 @@ TEST_F(NodeTest, ASilentNodeIsLostItsLeaseEndsAndItComesBack) {
   wait_state("node-a", "offered");
 }
 
+TEST_F(NodeTest, OnlyANodeThatHasLeftIsRemovedAndItsNameIsFreeAgain) {
+  const std::unique_ptr<wire::Client> op = bmd.operator_client();
+  v1::NodeRequest request;
+  request.set_node("node-a");
+  v1::Node node;
+  int tries = 0;
+  const auto remove = [&] {
+    return op->call("bmgpu.v1.Market/RemoveNode", request, node, "r" + std::to_string(++tries));
+  };
+  const auto why = [&] {
+    const Result<void> removed = remove();
+    return removed ? std::string("removed") : removed.error().message;
+  };
+  const std::unique_ptr<wire::Client> alice = tenant("alice");
+  v1::Order placed;
+  std::string first_id;
+  std::string first_secret;
+  {
+    FakeAgent agent(bmd, {});
+    ASSERT_TRUE(agent.connect());
+    wait_free_gpus(8);
+    first_id = agent.node();
+    first_secret = agent.secret();
+    EXPECT_NE(why().find("its agent is connected: drain it"), std::string::npos);
+    ASSERT_TRUE(alice->call("bmgpu.v1.Market/PlaceOrder", order(1), placed, "k"));
+    EXPECT_NE(why().find(placed.lease() + " lives on it"), std::string::npos);
+  }
+  wait_state("node-a", "lost");
+  EXPECT_FALSE(alice->call("bmgpu.v1.Market/RemoveNode", request, node, "alice"));
+  ASSERT_TRUE(remove());
+  EXPECT_EQ(node.state(), "removed");
+  EXPECT_EQ(node_of("node-a").id(), "");
+  EXPECT_NE(why().find("there is no node node-a"), std::string::npos);
+  v1::GetInfoResponse who;
+  EXPECT_FALSE(bmd.client(first_secret)->call("bmgpu.v1.Market/GetInfo", v1::GetInfoRequest(), who));
+  bmd.kill();
+  ASSERT_TRUE(bmd.start());
+  EXPECT_EQ(node_of("node-a").id(), "");
+  // What it did is still told, under its name.
+  const std::unique_ptr<wire::Client> again = bmd.operator_client();
+  v1::GetOrderRequest get;
+  get.set_id(placed.id());
+  v1::Order seen;
+  ASSERT_TRUE(again->call("bmgpu.v1.Market/GetOrder", get, seen));
+  EXPECT_EQ(seen.node(), "node-a");
+  v1::ListEventsRequest list;
+  list.set_id(first_id);
+  v1::ListEventsResponse events;
+  ASSERT_TRUE(again->call("bmgpu.v1.Market/ListEvents", list, events));
+  ASSERT_GT(events.events_size(), 2);
+  EXPECT_EQ(events.events().rbegin()->kind(), "node-removed");
+  FakeAgentOptions second;
+  second.joins = 2;
+  FakeAgent agent(bmd, second);
+  EXPECT_NE(agent.node(), first_id);
+  ASSERT_TRUE(agent.connect());
+  wait_free_gpus(8);
+}
+
+TEST_F(NodeTest, ANodeThatHasLeftJoinsAgainAndItsGpusAreSanitisedFirst) {
+  std::string id;
+  std::string secret;
+  std::vector<std::string> gpus;
+  {
+    FakeAgent agent(bmd, {});
+    ASSERT_TRUE(agent.connect());
+    wait_free_gpus(8);
+    id = agent.node();
+    secret = agent.secret();
+    const v1::Node before = node_of("node-a");
+    for (const v1::Gpu& gpu : before.gpus()) {
+      gpus.push_back(gpu.id());
+    }
+  }
+  wait_state("node-a", "lost");
+  FakeAgentOptions dirty;
+  dirty.joins = 2;
+  dirty.clean = false;
+  FakeAgent agent(bmd, dirty);
+  EXPECT_EQ(agent.node(), id);
+  v1::GetInfoResponse who;
+  EXPECT_FALSE(bmd.client(secret)->call("bmgpu.v1.Market/GetInfo", v1::GetInfoRequest(), who));
+  EXPECT_TRUE(bmd.client(agent.secret())->call("bmgpu.v1.Market/GetInfo", v1::GetInfoRequest(), who));
+  ASSERT_TRUE(agent.connect());
+  const v1::Node back = wait_state("node-a", "offered");
+  ASSERT_EQ(back.gpus_size(), 8);
+  for (int i = 0; i < back.gpus_size(); ++i) {
+    EXPECT_EQ(back.gpus(i).id(), gpus[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(back.gpus(i).state(), "sanitizing");
+  }
+  v1::AgentFrame clean;
+  for (const v1::Gpu& gpu : back.gpus()) {
+    v1::GpuReading& reading = *clean.mutable_gpus()->add_gpus();
+    reading.set_uuid(gpu.uuid());
+    reading.set_clean(true);
+    reading.mutable_condition()->set_ok(true);
+  }
+  ASSERT_TRUE(agent.send(clean));
+  wait_free_gpus(8);
+}
+
 TEST_F(NodeTest, HeartbeatsWhoseAnswersAreNotNamedDoNotCount) {
   FakeAgentOptions deaf;
   deaf.acknowledges = false;

@@ -238,6 +238,8 @@ core::Event EventMaker::of_kind(std::size_t index) {
     }
     case 19:
       return core::OrdersReviewed{instant()};
+    case 27:
+      return core::NodeRemoved{id<NodeId>()};
     default:
       return index < 10 ? first_half(index) : of_the_book(index);
   }

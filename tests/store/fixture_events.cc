@@ -228,6 +228,9 @@ std::vector<core::Event> fixture_events(std::int64_t format) {
     const std::vector<core::Event> added = events_of_2();
     events.insert(events.end(), added.begin(), added.end());
   }
+  if (format >= 3) {
+    events.push_back(core::NodeRemoved{NodeId(2)});
+  }
   return events;
 }
 

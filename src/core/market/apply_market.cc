@@ -63,7 +63,7 @@ void apply_event(State& state, const OrdersReviewed& event) {
 
 void apply_event(State& state, const PricesMoved& event) {
   for (const PoolPrice& price : event.prices) {
-    PoolRecord& pool = state.pools.at(PoolKey{price.gpu_class, price.site});
+    PoolRecord& pool = ensure_pool(state, PoolKey{price.gpu_class, price.site});
     pool.last_price = price.last;
     refresh_supply(pool);
     refresh_demand(pool);

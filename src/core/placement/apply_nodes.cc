@@ -149,6 +149,22 @@ void apply_event(State& state, const NodeLost& event) {
   });
 }
 
+void apply_event(State& state, const NodeRemoved& event) {
+  NodeRecord& node = node_at(state, event.node);
+  check(node.stays.empty(), "apply: a node with leases is removed");
+  if (const auto deadline = deadline_of(state, node)) {
+    state.deadlines.erase(*deadline);
+  }
+  unlist_node(state, node);
+  leave_book(state, node);
+  for (const GpuRecord& gpu : node.gpus) {
+    state.node_of_gpu.erase(gpu.id);
+    state.gpu_of_uuid.erase(gpu.uuid);
+  }
+  state.nodes.erase(event.node);
+  note_change(state);
+}
+
 void apply_event(State& state, const GpuStateChanged& event) {
   const auto it = state.node_of_gpu.find(event.gpu);
   check(it != state.node_of_gpu.end(), "apply: no such GPU");

@@ -98,6 +98,9 @@ Reason why_never(const State& state, const std::vector<ClassId>& classes,
       largest = std::max(largest, pool.nodes_by_size.rbegin()->first);
     }
   });
+  if (largest == 0) {
+    return {ReasonCode::NoSupply, "no node has such GPUs any more"};
+  }
   if (largest < resources.gpus) {
     return {ReasonCode::TooManyGpus, "no node has " + std::to_string(resources.gpus) +
                                          " such GPUs; the largest has " + std::to_string(largest)};

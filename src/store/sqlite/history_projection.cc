@@ -308,6 +308,7 @@ Result<HistoryProjection::Owners> HistoryProjection::owners(const core::Event& e
           [&](const core::NodeListingChanged& e) { return owners_of_node(e.node); },
           [&](const core::NodeLeftSupply& e) { return owners_of_node(e.node); },
           [&](const core::NodeLost& e) { return owners_of_node(e.node); },
+          [&](const core::NodeRemoved& e) { return owners_of_node(e.node); },
           [&](const core::GpuStateChanged& e) { return owners_of_gpu(e.gpu); },
           [&](const core::QuoteIssued& e) {
             return R(Owners{e.quote.tenant, {}, {}, e.quote.id.value()});

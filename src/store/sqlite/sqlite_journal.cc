@@ -30,6 +30,7 @@ constexpr std::array kSteps = {
     "CREATE TABLE answers (arrival INTEGER PRIMARY KEY, account INTEGER NOT NULL,"
     " key TEXT NOT NULL, at_ms INTEGER NOT NULL, checksum INTEGER NOT NULL,"
     " request BLOB NOT NULL, answer BLOB NOT NULL, UNIQUE (account, key));",
+    "",  // 2: events of schema version 3, which a reader of format 1 does not know
 };
 
 class SqliteJournal final : public Journal {

@@ -104,6 +104,7 @@ class Both {
       node.gpus.push_back(NaiveGpu{uuid});
     }
     core_.run(command);
+    registered_[command.node] = command;
     naive_.add_node(node);
     core_.run(SetNodeReady{command.node, true});
     naive_.set_ready(command.node, true);
@@ -304,14 +305,29 @@ class Both {
       const bool is_on = what < 7;
       core_.run(SetNodeReady{node, is_on});
       naive_.set_ready(node, is_on);
-    } else if (what < 14) {
+    } else if (what == 8 || (what > 11 && what < 14)) {
       const bool is_draining = what == 8;
       is_draining ? core_.run(DrainNode{node}) : core_.run(ResumeNode{node});
       naive_.set_draining(core_.now(), node, is_draining);
+    } else if (what > 8 && what < 12) {
+      replace(node, step[3] % 2 == 0);
     } else if (what == 14) {
       lose(node, core_.now() - seconds(step[3] % 100));
     } else {
       advance(hours(24));
+    }
+  }
+
+  void replace(NodeId node, bool unready_first) {
+    if (unready_first) {
+      core_.run(SetNodeReady{node, false});
+      naive_.set_ready(node, false);
+    }
+    const Outcome core = outcome_of(core_.run(RemoveNode{node}));
+    expect("replace", core, naive_.replace(node));
+    if (core == Outcome(Says{})) {
+      core_.run(registered_.at(node));
+      core_.run(RenewNode{node});
     }
   }
 
@@ -389,6 +405,7 @@ class Both {
 
   TestMarket core_;
   NaiveMarket naive_;
+  std::map<NodeId, RegisterNode> registered_;
   Duration since_start_;
   std::string problem_;
   std::map<std::string, int> seen_;
@@ -422,7 +439,7 @@ TEST_P(LongRunTest, AgreesWithTheNaiveMarket) {
   for (const char* outcome :
        {"place leased", "place waits", "place refused", "quote leased", "quote refused",
         "stop done", "stop refused", "extend leased", "extend refused", "running done",
-        "ended paid", "ended unpaid", "settle leased"}) {
+        "ended paid", "ended unpaid", "settle leased", "replace done", "replace refused"}) {
     EXPECT_GE(both.seen().contains(outcome) ? both.seen().at(outcome) : 0, 5) << outcome;
   }
   for (const char* outcome : {"booked started", "booked moved", "booked delayed", "booked ended"}) {

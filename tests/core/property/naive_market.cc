@@ -48,6 +48,25 @@ Outcome NaiveMarket::set_draining(Instant now, NodeId id, bool draining) {
   return Says{};
 }
 
+Outcome NaiveMarket::replace(NodeId id) {
+  NaiveNode& node = nodes_.at(id);
+  const bool has_lease = std::any_of(leases_.begin(), leases_.end(),
+                                     [&](const auto& entry) {
+                                       return entry.second.node == id && !entry.second.cancelled;
+                                     });
+  if (node.ready || has_lease) {
+    return Says{ReasonCode::NodeInUse};
+  }
+  node.lost = false;
+  node.draining = false;
+  node.left_supply = false;
+  for (NaiveGpu& gpu : node.gpus) {
+    gpu.state = GpuState::Sanitizing;
+  }
+  changed();
+  return Says{};
+}
+
 Leased NaiveMarket::grant(Instant now, const NaiveOrder& order, const Place& place) {
   NaiveNode& node = nodes_.at(place.node);
   Leased terms = place.terms;

@@ -94,6 +94,8 @@ class NaiveMarket {
   void add_node(NaiveNode node);  // not ready
   Outcome set_ready(NodeId node, bool ready);
   Outcome set_draining(Instant now, NodeId node, bool draining);
+  // It leaves and comes back as a new node: removed, registered again, not ready.
+  Outcome replace(NodeId node);
   std::vector<Billed> lose(Instant now, NodeId node, Instant last_acknowledged);
   void report_gpu(Instant now, const std::string& uuid, bool ok, bool clean);
 

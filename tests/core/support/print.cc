@@ -66,6 +66,7 @@ std::string print_kind(const NodeReadyChanged& e) {
 std::string print_kind(const NodeListingChanged& e) {
   return id("node", e.node) + (e.listing == NodeListing::Draining ? " draining" : " offered");
 }
+std::string print_kind(const NodeRemoved& e) { return id("node", e.node) + " removed"; }
 std::string print_kind(const NodeLeftSupply& e) { return id("node", e.node) + " left supply"; }
 std::string print_kind(const NodeLost& e) {
   return id("node", e.node) + " lost, last acknowledged " + when(e.last_acknowledged);
@@ -191,7 +192,7 @@ std::string print(ReasonCode code) {
       "UnknownGpu",      "TooManyGpus",       "NotEnoughMemory", "NoCapacityNow", "NodeResources",
       "PriceAboveLimit", "NoSupply",          "QuoteExpired",    "QuoteMismatch", "NoSuchObject",
       "AlreadyEnded",    "LeaseTooLong",      "GpusTakenAfter",  "OutOfRange",    "LimitReached",
-      "NodeNameTaken",   "DriverNotAccepted", "NodeDraining",    "GpuInUse"};
+      "NodeNameTaken",   "DriverNotAccepted", "NodeDraining",    "NodeInUse",     "GpuInUse"};
   return kNames[static_cast<int>(code)];
 }
 

@@ -194,7 +194,7 @@ PlaceOrder order_command(Line& line, Instant now) {
 std::optional<Command> command_of(Line& line, Instant now) {
   const std::string& name = line.name();
   const NodeId node(name == "ready" || name == "unready" || name == "drain" || name == "resume" ||
-                            name == "lost"
+                            name == "lost" || name == "remove" || name == "renew"
                         ? static_cast<std::uint64_t>(line.word())
                         : 0);
   if (name == "policy") return policy_command(line);
@@ -203,6 +203,8 @@ std::optional<Command> command_of(Line& line, Instant now) {
   if (name == "unready") return SetNodeReady{node, false};
   if (name == "drain") return DrainNode{node};
   if (name == "resume") return ResumeNode{node};
+  if (name == "remove") return RemoveNode{node};
+  if (name == "renew") return RenewNode{node};
   if (name == "lost") return DeclareNodeLost{node, line.instant("acknowledged", now)};
   if (name == "gpu") {
     return ReportGpu{NodeId(line.id("node")), line.text("uuid"), line.text("ok", "yes") == "yes",
