@@ -1,5 +1,6 @@
 #include "controld/directory.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "bmgpu/v1/records.pb.h"
@@ -237,11 +238,16 @@ Result<Directory::Joined> Directory::join(std::uint64_t join, const std::string&
     return Error{ErrorCode::PermissionDenied,
                  "this join token is for the node " + record.node_name() + ", not " + node_name};
   }
+  const NodeEntry* known = find_node(node_name);
+  if (known != nullptr && joined_since(known->id, record.created_unix_ms())) {
+    return Error{ErrorCode::AlreadyExists,
+                 "a node named " + node_name + " has joined already since this token was made"};
+  }
   record.set_used(true);
   keep(documents, "token", join, AccountId(record.account()), record);
   Joined joined;
   NodeEntry& entry = joined.node;
-  if (const NodeEntry* known = find_node(node_name)) {
+  if (known != nullptr) {
     entry = *known;
     joined.ended_tokens = end_bearers(entry.id, now, documents);
   } else {
@@ -419,6 +425,14 @@ void Directory::keep_node(const NodeEntry& node, Documents& documents) {
   record.set_created_unix_ms(node.created.unix_ms());
   record.set_removed(node.removed);
   keep(documents, "node", node.id.value(), node.owner, record);
+}
+
+bool Directory::joined_since(NodeId node, std::int64_t unix_ms) const {
+  return std::any_of(tokens_.begin(), tokens_.end(), [&](const auto& token) {
+    const v1::TokenRecord& record = token.second->record;
+    return record.role() == v1::ROLE_NODE && record.node() == node.value() && !record.revoked() &&
+           record.created_unix_ms() >= unix_ms;
+  });
 }
 
 std::vector<std::uint64_t> Directory::end_bearers(NodeId node, Instant now,

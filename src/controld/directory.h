@@ -99,7 +99,7 @@ class Directory {
   Result<TokenView> revoke_token(std::uint64_t id, Instant now, Documents& documents);
 
   // A node joins with token `join`: its entry and its bearer token. A known name is the same
-  // node again, with the owner and site of `join`; its earlier bearers end.
+  // node again, with the owner and site of `join`, if that is newer than its bearer; its earlier bearers end.
   struct Joined {
     NodeEntry node;
     std::uint64_t token = 0;
@@ -136,6 +136,7 @@ class Directory {
   wire::Sha256Digest secret_of(const v1::TokenRecord& record) const;
   const NodeEntry* find_node(std::string_view name) const;
   void keep_node(const NodeEntry& node, Documents& documents);
+  bool joined_since(NodeId node, std::int64_t unix_ms) const;
   std::vector<std::uint64_t> end_bearers(NodeId node, Instant now, Documents& documents);
   AccountId add_account(const std::string& name, Instant now, Documents& documents);
   SiteId ensure_site(const std::string& name, Documents& documents);

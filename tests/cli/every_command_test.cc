@@ -54,6 +54,7 @@ std::map<std::string, std::string> complete_lines(const CommandLine& bmcli) {
           {"nodes list", "nodes list"},
           {"nodes drain", "nodes drain n"},
           {"nodes resume", "nodes resume n"},
+          {"nodes remove", "nodes remove n"},
           {"nodes explain", "nodes explain n"},
           {"token create", "token create --role tenant --name a"},
           {"token list", "token list"},

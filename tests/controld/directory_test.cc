@@ -115,15 +115,20 @@ TEST_F(DirectoryTest, ATokenThatEndedIsNotShownAsLive) {
 }
 
 TEST_F(DirectoryTest, AKnownNameIsTheSameNodeWithANewBearer) {
-  const auto join = [&] {
-    TokenSpec spec{api::Role::NodeJoin, "j", AccountId(), "a", "default", Duration()};
-    const Result<TokenView> token = directory.create_token(spec, AccountId(7), kNow, documents);
-    return directory.join(token->id, "a", kNow, documents).value();
+  const auto token_at = [&](Instant at, const char* name) {
+    TokenSpec spec{api::Role::NodeJoin, name, AccountId(), "a", "default", Duration()};
+    return directory.create_token(spec, AccountId(7), at, documents)->id;
   };
+  const auto join = [&, at = kNow]() mutable {
+    at = at + seconds(1);
+    return directory.join(token_at(at, "j"), "a", at, documents).value();
+  };
+  const std::uint64_t old = token_at(kNow, "old");
   const auto works = [&](std::uint64_t token) {
     return directory.authenticate(directory.secret_text(token), kNow).ok();
   };
   const Directory::Joined first = join();
+  EXPECT_FALSE(directory.join(old, "a", kNow + seconds(2), documents));  // made before it joined
   const Directory::Joined second = join();
   EXPECT_EQ(second.node.id, first.node.id);
   EXPECT_EQ(second.ended_tokens, std::vector<std::uint64_t>{first.token});

@@ -1,6 +1,10 @@
 // Who may do what: tokens, roles, idempotency keys, bad input.
 #include <sys/stat.h>
 
+#include <atomic>
+#include <future>
+#include <map>
+
 #include "integration/market_fixture.h"
 
 namespace bmgpu::integration {
@@ -110,6 +114,137 @@ TEST_F(AccessTest, SomeoneElsesOrderIsNotFound) {
     EXPECT_EQ(code_of(bob->call("bmgpu.v1.Market/GetOrder", get, seen)), ErrorCode::NotFound);
     EXPECT_EQ(code_of(bob->call("bmgpu.v1.Market/StopOrder", stop, seen, "s" + id)),
               ErrorCode::NotFound);
+  }
+}
+
+// What a caller hears who asks by id, method by method: nothing (it works), or the error.
+class Walk {
+ public:
+  Walk(const BmdProcess& bmd, const std::string& token)
+      : bmd_(bmd), token_(token), client_(bmd.client(token)) {}
+
+  std::map<std::string, std::string> by_order(const std::string& id) {
+    v1::GetOrderRequest get;
+    get.set_id(id);
+    v1::ListEventsRequest events;
+    events.set_id(id);
+    v1::ExplainRequest explain;
+    explain.set_id(id);
+    v1::ExtendLeaseRequest extend;
+    extend.set_id(id);
+    extend.set_by_ms(900'000);
+    v1::StreamLogsRequest logs;
+    logs.set_id(id);
+    v1::StopOrderRequest stop;
+    stop.set_id(id);
+    std::map<std::string, std::string> heard;
+    heard["GetOrder"] = call<v1::Order>("GetOrder", get);
+    heard["ListEvents"] = call<v1::ListEventsResponse>("ListEvents", events);
+    heard["Explain"] = call<v1::ExplainResponse>("Explain", explain);
+    heard["ExtendLease"] = call<v1::Order>("ExtendLease", extend);
+    heard["WatchOrder"] = stream("WatchOrder", get);
+    heard["StreamLogs"] = stream("StreamLogs", logs);
+    heard["Exec"] = exec(id, v1::ARCHIVE_DIRECTION_UNSPECIFIED);
+    heard["Exec (cp)"] = exec(id, v1::ARCHIVE_DIRECTION_DOWNLOAD);
+    heard["StopOrder"] = call<v1::Order>("StopOrder", stop);  // last: it ends the lease
+    return heard;
+  }
+
+  template <typename Response, typename Request>
+  std::string call(const std::string& method, const Request& request) {
+    Response response;
+    return text(client_->call("bmgpu.v1.Market/" + method, request, response,
+                              "walk-" + std::to_string(++calls_)));
+  }
+
+ private:
+  static std::string text(const Result<void>& done) {
+    return done                                       ? ""
+           : done.error().code == ErrorCode::NotFound ? "not found"
+                                                      : done.error().message;
+  }
+  template <typename Request>
+  std::string stream(const std::string& method, const Request& request) {
+    return text(client_->stream("bmgpu.v1.Market/" + method, request,
+                                [](std::string_view) { return false; }));
+  }
+  // The first frame: an error's text, or nothing.
+  std::string exec(const std::string& id, v1::ArchiveDirection archive) {
+    std::promise<std::string> first;
+    std::atomic<bool> told{false};
+    const auto tell = [&](const std::string& what) {
+      if (!told.exchange(true)) {
+        first.set_value(what);
+      }
+    };
+    Result<std::unique_ptr<wire::WebSocketClient>> socket = wire::WebSocketClient::connect(
+        bmd_.endpoint(token_), "bmgpu.v1.Market/Exec",
+        {[&](const std::string& bytes) {
+           v1::ExecServerFrame frame;
+           tell(frame.ParseFromString(bytes) ? frame.error() : "not a frame");
+         },
+         [&](const Error& error) { tell(error.message); }},
+        std::chrono::seconds(5));
+    if (!socket) {
+      return socket.error().message;
+    }
+    v1::ExecClientFrame start;
+    start.mutable_start()->set_id(id);
+    start.mutable_start()->set_archive(archive);
+    start.mutable_start()->set_archive_path("/x");
+    start.mutable_start()->add_command("true");
+    EXPECT_TRUE((*socket)->send(start.SerializeAsString()));
+    const std::string heard = first.get_future().get();
+    return heard.starts_with("there is no") ? "not found" : heard;
+  }
+
+  const BmdProcess& bmd_;
+  const std::string token_;
+  const std::unique_ptr<wire::Client> client_;
+  int calls_ = 0;
+};
+
+TEST_F(AccessTest, EveryMethodThatTakesAnIdFindsOnlyOnesOwn) {
+  FakeAgent agent(bmd, {});
+  agent.on_stream = [&](const v1::StreamFrame& frame) {
+    if (frame.to_node().has_start()) {
+      v1::AgentFrame out;
+      out.mutable_stream()->set_stream(frame.stream());
+      out.mutable_stream()->mutable_to_client()->set_exit_code(0);
+      agent.send(out);
+    }
+  };
+  ASSERT_TRUE(agent.connect());
+  wait_free_gpus(8);
+  const std::string alice = create_token(v1::ROLE_TENANT, "alice").secret();
+  const std::string bob = create_token(v1::ROLE_TENANT, "bob").secret();
+  const std::unique_ptr<wire::Client> client = bmd.client(alice);
+  v1::CreateQuoteRequest wanted;
+  wanted.mutable_resources()->set_gpus(1);
+  wanted.set_duration_ms(3'600'000);
+  v1::Quote quote;
+  ASSERT_TRUE(client->call("bmgpu.v1.Market/CreateQuote", wanted, quote, "q"));
+  v1::ExplainRequest of_quote;
+  of_quote.set_id(quote.id());
+  v1::PlaceOrderRequest take = order(1, "");
+  take.set_quote(quote.id());
+  EXPECT_EQ(Walk(bmd, bob).call<v1::ExplainResponse>("Explain", of_quote), "not found");
+  EXPECT_EQ(Walk(bmd, bob).call<v1::Order>("PlaceOrder", take),
+            "the quote has expired or was taken; ask for a new one");
+  EXPECT_EQ(Walk(bmd, alice).call<v1::ExplainResponse>("Explain", of_quote), "");
+  v1::Order placed;
+  ASSERT_TRUE(client->call("bmgpu.v1.Market/PlaceOrder", take, placed, "p"));
+  watch_until(*client, placed.id(),
+              [](const v1::Order& seen) { return seen.state() == v1::ORDER_STATE_RUNNING; });
+  agent.send_log(placed.lease(), 1, 3, false);
+  ASSERT_TRUE(agent.wait([&] { return agent.log_acknowledged(placed.lease()) == 4; }));
+  for (const std::string& id : {placed.id(), placed.lease()}) {
+    for (const auto& [method, heard] : Walk(bmd, bob).by_order(id)) {
+      EXPECT_EQ(heard, "not found") << method << " " << id;
+    }
+  }
+  for (const auto& [method, heard] : Walk(bmd, alice).by_order(placed.id())) {
+    EXPECT_EQ(heard, "") << method;
   }
 }
 
