@@ -95,6 +95,25 @@ std::vector<OfferView> offers(const State& state, Instant now) {
   return rows;
 }
 
+std::vector<SlotView> forward_prices(const State& state, const PoolKey& key, Instant now) {
+  std::vector<SlotView> slots;
+  const auto pool = state.pools.find(key);
+  if (pool == state.pools.end() || pool->second.supply == 0) {
+    return slots;
+  }
+  const SlotNumber first = slot_of(now);
+  for (std::int64_t i = 0; i < Limits::kBookSlots; ++i) {
+    const SlotNumber slot = first + SlotNumber(i);
+    const PriceInputs inputs =
+        next_gpu(state, key, pool->second, now, std::max(now, slot_start(slot)), Price());
+    slots.push_back(SlotView{slot, slot_price(state.policy, state.slot_weights, inputs, 0),
+                             inputs.demand, inputs.supply});
+  }
+  return slots;
+}
+
+const std::deque<SlotClosed>& closed_slots(const State& state) { return state.closed_slots; }
+
 std::optional<OrderView> find_order(const State& state, OrderId id, Instant now) {
   const auto waiting = state.waiting.find(id);
   if (waiting != state.waiting.end()) {
@@ -150,8 +169,8 @@ std::vector<NodeView> nodes(const State& state) {
   views.reserve(state.nodes.size());
   for (const auto& [id, node] : state.nodes) {
     NodeView view{
-        id,         node.owner, node.site, node.capacity,          node.driver, node.listing,
-        node.ready, node.lost,  {},        std::ssize(node.leases)};
+        id,         node.owner, node.site, node.capacity,           node.driver, node.listing,
+        node.ready, node.lost,  {},        std::ssize(node.leases), node.booked};
     for (const GpuRecord& gpu : node.gpus) {
       view.gpus.push_back(view_of(gpu));
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,14 +35,26 @@ struct OfferView {
   GpuClassSpec spec;
   std::int64_t gpus_total = 0;  // healthy and listed
   std::int64_t gpus_free = 0;
-  Price price;                  // of one GPU's first slot, now
+  Price price;  // of one GPU's first slot, now
   Driver driver = Driver::Real;
   NodeCapacity capacity;
 };
 // By (price, node, class). Nodes that are draining, not ready or lost are absent.
 std::vector<OfferView> offers(const State& state, Instant now);
 
-// A live order: waiting or leased. Ended ones are history.
+// A slot of the forward book: what one GPU would cost for it alone, booked now.
+struct SlotView {
+  SlotNumber slot;
+  Price price;
+  std::int64_t demand = 0;  // leased, booked, waited for and expected
+  std::int64_t supply = 0;
+};
+// From the present slot to the end of the book; empty without supply. `key` need not exist.
+std::vector<SlotView> forward_prices(const State& state, const PoolKey& key, Instant now);
+// The closed slots of the last seven days, oldest first; valid until the next apply().
+const std::deque<SlotClosed>& closed_slots(const State& state);
+
+// A live order: waiting, leased or booked. Ended ones are history.
 struct OrderView {
   OrderId id;
   AccountId tenant;
@@ -76,11 +89,12 @@ struct NodeView {
   bool lost = false;
   std::vector<GpuView> gpus;
   std::int64_t leases = 0;
+  std::int64_t bookings = 0;  // leases that start later
 };
 std::vector<NodeView> nodes(const State& state);
 const GpuClassSpec& class_spec(const State& state, ClassId id);  // REQUIRES: known
 const MarketPolicy& policy(const State& state);
-const Quote* find_quote(const State& state, QuoteId id);         // valid until the next apply()
+const Quote* find_quote(const State& state, QuoteId id);  // valid until the next apply()
 // Where the quote would run if it were taken now; absent: its GPUs have been taken meanwhile.
 std::optional<NodeId> node_for(const State& state, const Quote& quote);
 

@@ -13,23 +13,6 @@ constexpr std::int64_t kLookEvery = 8;  // slots between two looks whether a win
 
 std::size_t ring_index(SlotNumber slot) { return static_cast<std::size_t>(slot.count()) % kSlots; }
 
-// One bit in the lowest place of each field of `bits` bits.
-constexpr std::uint64_t ones(std::size_t bits) {
-  return bits == 64 ? 1 : ~std::uint64_t{0} / ((std::uint64_t{1} << bits) - 1);
-}
-
-// The number of bits in each field of `bits` bits, in place.
-std::uint64_t counts(std::uint64_t word, std::size_t bits) {
-  word -= word >> 1 & 0x5555555555555555;
-  word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
-  word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
-  for (std::size_t width = 8; width < bits; width *= 2) {
-    const std::uint64_t low = ones(2 * width) * ((std::uint64_t{1} << width) - 1);
-    word = (word & low) + (word >> width & low);
-  }
-  return word;
-}
-
 }  // namespace
 
 Calendar::Calendar(SlotNumber first) : first_(first), leased_(kSlots, 0), booked_(kSlots, 0) {}
@@ -165,12 +148,9 @@ bool Calendar::has_row_with(const Words& free, std::int64_t gpus) const {
   if (gpus > static_cast<std::int64_t>(lanes_per_row_)) {
     return false;
   }
-  // A field's count plus this reaches bit 7 exactly if the count is not below `gpus`.
-  const std::uint64_t one = ones(lanes_per_row_);
-  const std::uint64_t lift = one * static_cast<std::uint64_t>(0x80 - gpus);
   std::uint64_t reached = 0;
   for (const std::uint64_t word : free) {
-    reached |= (counts(word, lanes_per_row_) + lift) & (one * 0x80);
+    reached |= rows_with(counts(word), gpus);
   }
   return reached != 0;
 }
@@ -180,12 +160,7 @@ std::optional<SlotNumber> Calendar::find_free(SlotNumber from, SlotNumber until,
   free = offered_;
   std::int64_t next_look = 1;
   for (SlotNumber slot = from; slot < until; slot += SlotNumber(1)) {
-    if (knows(slot)) {
-      const std::uint64_t* taken = taken_.data() + plane(slot);
-      for (std::size_t word = 0; word < words_per_slot_; ++word) {
-        free[word] &= ~taken[word];
-      }
-    }
+    take_out(slot, free);
     if (--next_look == 0) {
       next_look = kLookEvery;
       if (!has_row_with(free, gpus)) {
@@ -197,6 +172,15 @@ std::optional<SlotNumber> Calendar::find_free(SlotNumber from, SlotNumber until,
     return std::nullopt;
   }
   return from < until ? until - SlotNumber(1) : from;
+}
+
+void Calendar::take_out(SlotNumber slot, Words& free) const {
+  if (knows(slot)) {
+    const std::uint64_t* taken = taken_.data() + plane(slot);
+    for (std::size_t word = 0; word < words_per_slot_; ++word) {
+      free[word] &= ~taken[word];
+    }
+  }
 }
 
 bool Calendar::says_the_same(const Calendar& other) const {

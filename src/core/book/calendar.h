@@ -7,6 +7,7 @@
 // oldest one's bits become the newest one's.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -20,6 +21,7 @@ class Calendar {
  public:
   using Row = std::uint32_t;
   using Words = std::vector<std::uint64_t>;
+  static constexpr std::int64_t kLanesMax = 64;
 
   explicit Calendar(SlotNumber first = SlotNumber());
 
@@ -57,6 +59,28 @@ class Calendar {
   // can do.
   std::optional<SlotNumber> find_free(SlotNumber from, SlotNumber until, std::int64_t gpus,
                                       Words& free) const;
+  // Removes from `free` what is taken in the slot.
+  void take_out(SlotNumber slot, Words& free) const;
+  // visit(row) for each row with `least` or more bits in `free` and at most `most` in `whole`.
+  // `most` is read again as it goes on.
+  template <typename Visit>
+  void for_each_row(const Words& free, const Words& whole, std::int64_t least,
+                    const std::int64_t& most, Visit visit) const {
+    if (least > static_cast<std::int64_t>(lanes_per_row_)) {
+      return;
+    }
+    const std::size_t rows_per_word = 64 / lanes_per_row_;
+    for (std::size_t word = 0; word < free.size(); ++word) {
+      std::uint64_t left = rows_with(counts(free[word]), least);
+      if (left != 0 && most < kLanesMax) {
+        left &= ~rows_with(counts(whole[word]), most + 1);
+      }
+      for (; left != 0; left &= left - 1) {
+        const auto field = static_cast<std::size_t>(std::countr_zero(left)) / lanes_per_row_;
+        visit(static_cast<Row>(word * rows_per_word + field));
+      }
+    }
+  }
   std::uint64_t get(const Words& words, Row row) const {
     const std::size_t bit = std::size_t{row} * lanes_per_row_;
     return words[bit / 64] >> (bit % 64) & row_mask();
@@ -68,6 +92,26 @@ class Calendar {
  private:
   std::uint64_t row_mask() const {
     return lanes_per_row_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << lanes_per_row_) - 1;
+  }
+  // One bit in the lowest place of each field of `bits` bits.
+  static constexpr std::uint64_t ones(std::size_t bits) {
+    return bits == 64 ? 1 : ~std::uint64_t{0} / ((std::uint64_t{1} << bits) - 1);
+  }
+  // The number of bits of each row in a word, where the row is.
+  std::uint64_t counts(std::uint64_t word) const {
+    word -= word >> 1 & 0x5555555555555555;
+    word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+    word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
+    for (std::size_t width = 8; width < lanes_per_row_; width *= 2) {
+      const std::uint64_t low = ones(2 * width) * ((std::uint64_t{1} << width) - 1);
+      word = (word & low) + (word >> width & low);
+    }
+    return word;
+  }
+  // A bit in each row whose count is `gpus` or more: such a count plus the rest reaches bit 7.
+  std::uint64_t rows_with(std::uint64_t counts, std::int64_t gpus) const {
+    const std::uint64_t one = ones(lanes_per_row_);
+    return (counts + one * static_cast<std::uint64_t>(0x80 - gpus)) & (one * 0x80);
   }
   std::size_t plane(SlotNumber slot) const;  // where its words begin
   bool knows(SlotNumber slot) const { return slot >= first_ && slot < end(); }

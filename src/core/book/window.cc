@@ -5,6 +5,7 @@
 #include "core/book/window.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <memory>
 #include <set>
@@ -42,10 +43,10 @@ class PoolRoom {
 
   const PoolKey& key() const { return key_; }
 
-  // The best node for [span): total_of(floor) is what it costs on a node with that owner's floor;
-  // absent: not there.
+  // The best node for [span): total_of(floor) is what it costs on a node with that owner's floor,
+  // `least` or more; absent: not there.
   template <typename TotalOf>
-  std::optional<Fit> best(Interval span, TotalOf total_of) {
+  std::optional<Fit> best(Interval span, Money least, TotalOf total_of) {
     const SlotNumber first = slot_of(next_border(span.from));
     const SlotNumber last = std::max(first, slot_of(span.until));  // slots in between are filled
     for (const auto& [from, until] : full_) {
@@ -59,58 +60,68 @@ class PoolRoom {
       }
       return std::nullopt;
     }
-    std::vector<Fit> fits;
-    for (Calendar::Row row = 0; row < calendar_.rows(); ++row) {
-      const std::int64_t free = free_in(row, span, first, last);
-      if (free >= resources_.gpus) {
-        const Price floor = calendar_.owner_floor(row);
-        if (const std::optional<Money> total = total_of(floor)) {
-          fits.push_back(Fit{*total, free, calendar_.node(row), floor});
-        }
+    look_at_ends(span, first, last);
+    std::optional<Fit> best;
+    std::int64_t most = Calendar::kLanesMax;  // more free GPUs are no better than the best
+    each_fit(span, most, total_of, [&](const Fit& fit) {
+      if (!best || fit < *best) {
+        best = fit;
+        most = best->total == least ? best->free : most;
       }
+    });
+    if (!best || has_room_beside(*best, span)) {
+      return best;
     }
-    return best_that_fits(fits, span);
+    std::vector<Fit> fits;  // rare: its CPU or memory is given away
+    each_fit(span, Calendar::kLanesMax, total_of, [&](const Fit& fit) { fits.push_back(fit); });
+    std::sort(fits.begin(), fits.end());
+    const auto fit = std::find_if(fits.begin(), fits.end(),
+                                  [&](const Fit& one) { return has_room_beside(one, span); });
+    return fit != fits.end() ? std::optional(*fit) : std::nullopt;
   }
 
  private:
-  // GPUs of the row that are free in all of `span`; the slots in [first, last) are known to be.
-  std::int64_t free_in(Calendar::Row row, Interval span, SlotNumber first, SlotNumber last) const {
-    std::uint64_t lanes = calendar_.get(free_, row);
-    if (__builtin_popcountll(lanes) < resources_.gpus) {
-      return 0;
-    }
-    std::uint64_t at_ends = 0;  // taken in a slot that is only partly ours
+  // Fills `whole_` with the GPUs that are also free in the slots that are only partly ours.
+  void look_at_ends(Interval span, SlotNumber first, SlotNumber last) {
+    whole_ = free_;
     if (slot_start(first) != span.from) {
-      at_ends |= calendar_.taken(row, first - SlotNumber(1));
+      calendar_.take_out(first - SlotNumber(1), whole_);
     }
     if (slot_start(last) < span.until) {
-      at_ends |= calendar_.taken(row, last);
+      calendar_.take_out(last, whole_);
     }
-    if ((lanes & at_ends) != 0) {
-      lanes &=
-          ~held_lanes(state_.nodes.at(calendar_.node(row)), key_.gpu_class, span.from, span.until);
-    }
-    return __builtin_popcountll(lanes);
   }
 
-  std::optional<Fit> best_that_fits(std::vector<Fit>& fits, Interval span) const {
-    const auto later = [](const Fit& a, const Fit& b) { return b < a; };
-    std::make_heap(fits.begin(), fits.end(), later);
-    for (; !fits.empty(); fits.pop_back()) {
-      std::pop_heap(fits.begin(), fits.end(), later);
-      if (fits_beside(state_.nodes.at(fits.back().node), resources_, span.from, span.until,
-                      LeaseId())) {
-        return fits.back();
+  // visit(Fit) for each row with enough GPUs, and not surely more than `most`.
+  template <typename TotalOf, typename Visit>
+  void each_fit(Interval span, const std::int64_t& most, TotalOf total_of, Visit visit) const {
+    calendar_.for_each_row(free_, whole_, resources_.gpus, most, [&](Calendar::Row row) {
+      std::uint64_t lanes = calendar_.get(free_, row);
+      const NodeId node = calendar_.node(row);
+      if (lanes != calendar_.get(whole_, row)) {
+        lanes &= ~held_lanes(state_.nodes.at(node), key_.gpu_class, span.from, span.until);
       }
-    }
-    return std::nullopt;
+      const std::int64_t free = std::popcount(lanes);
+      if (free < resources_.gpus) {
+        return;
+      }
+      const Price floor = calendar_.owner_floor(row);
+      if (const std::optional<Money> total = total_of(floor)) {
+        visit(Fit{*total, free, node, floor});
+      }
+    });
+  }
+
+  bool has_room_beside(const Fit& fit, Interval span) const {
+    return fits_beside(state_.nodes.at(fit.node), resources_, span.from, span.until, LeaseId());
   }
 
   const State& state_;
   const PoolKey key_;
   const Calendar& calendar_;
   const Resources& resources_;
-  Calendar::Words free_;
+  Calendar::Words free_;                                 // in the slots that the span fills
+  Calendar::Words whole_;                                // in all slots that it touches
   std::vector<std::pair<SlotNumber, SlotNumber>> full_;  // no window holds [first, second]
 };
 
@@ -145,7 +156,7 @@ class Search {
   std::optional<Instant> first_with_room(const std::vector<Instant>& starts) {
     for (const Instant start : starts) {
       for (Pool& pool : pools_) {
-        if (pool.room.best(span(start), [](Price) { return std::optional(Money()); })) {
+        if (pool.room.best(span(start), Money(), [](Price) { return std::optional(Money()); })) {
           return start;
         }
       }
@@ -237,7 +248,7 @@ std::optional<Search::Entry> Search::with_fit(const Entry& entry) {
                              ? pool.prices->lowest(slot_of(entry.start))
                              : pool.lowest_floor;
   std::map<Price, Money> totals;
-  const auto fit = pool.room.best(span(entry.start), [&](Price floor) {
+  const auto fit = pool.room.best(span(entry.start), entry.total, [&](Price floor) {
     if (floor <= harmless) {
       return std::optional(entry.total);
     }
@@ -364,7 +375,7 @@ std::variant<Candidate, Reason> book_place(const State& state, const Resources& 
 
 std::optional<NodeId> book_fit(const State& state, const PoolKey& key, const Resources& resources,
                                Interval span, Price owner_floor) {
-  const auto fit = PoolRoom(state, key, resources).best(span, [&](Price floor) {
+  const auto fit = PoolRoom(state, key, resources).best(span, Money(), [&](Price floor) {
     return floor <= owner_floor ? std::optional(Money()) : std::nullopt;
   });
   return fit ? std::optional(fit->node) : std::nullopt;
