@@ -16,15 +16,15 @@ std::int32_t Node::whole_gpus() const {
   return static_cast<std::int32_t>(std::count(gpus.begin(), gpus.end(), 1000));
 }
 
-core::NodeShape Node::shape() const {
-  return core::NodeShape{model, cpu_millis, memory_mib, gpus};
-}
+core::NodeShape Node::shape() const { return core::NodeShape{model, cpu_millis, memory_mib, gpus}; }
 
 std::size_t class_of(const Request& request) {
   return request.is_share() ? 0 : static_cast<std::size_t>(request.gpus);
 }
 
-bool fits(const Node& node, const Request& request) { return core::can_take(node.shape(), request); }
+bool fits(const Node& node, const Request& request) {
+  return core::can_take(node.shape(), request);
+}
 
 std::size_t tightest_device(const Node& node, const Request& request) {
   std::size_t best = node.gpus.size();

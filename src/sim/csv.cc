@@ -56,8 +56,8 @@ Result<std::size_t> CsvReader::column(std::string_view name) const {
   for (const std::string& column : columns_) {
     known += (known.empty() ? "" : ", ") + shown(column);
   }
-  return Error{ErrorCode::InvalidArgument, path_ + ":1: no column '" + std::string(name) +
-                                               "'; the columns are " + known};
+  return Error{ErrorCode::InvalidArgument,
+               path_ + ":1: no column '" + std::string(name) + "'; the columns are " + known};
 }
 
 bool CsvReader::has_column(std::string_view name) const {

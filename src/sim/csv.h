@@ -1,7 +1,7 @@
 // Reads a CSV file of a trace, row by row. Every error names file, line and column.
 //
-// Plain CSV: a header line, then rows of as many fields, separated by commas. Quotes have no meaning,
-// because no trace uses them. Limits (CsvLimits) bound memory and time on any input.
+// Plain CSV: a header line, then rows of as many fields, separated by commas. Quotes have no
+// meaning, because no trace uses them. Limits (CsvLimits) bound memory and time on any input.
 #pragma once
 
 #include <cstdint>

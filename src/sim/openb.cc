@@ -14,9 +14,7 @@
 namespace bmgpu::sim {
 namespace {
 
-Error invalid(std::string message) {
-  return Error{ErrorCode::InvalidArgument, std::move(message)};
-}
+Error invalid(std::string message) { return Error{ErrorCode::InvalidArgument, std::move(message)}; }
 
 struct List {
   std::string name;
@@ -146,8 +144,7 @@ Result<std::vector<OpenbResult>> run_openb_command(
       Series& series = all[run / count];
       const std::uint64_t seed = seeds->first + run % count;
       const OpenbTrace& trace = series.list->trace;
-      const auto policy =
-          series.policy->make(PolicyInputs{trace, series.list->typical, seed});
+      const auto policy = series.policy->make(PolicyInputs{trace, series.list->typical, seed});
       series.outcomes[run % count] = run_openb(trace, openb_arrivals(trace, seed), *policy);
       const std::lock_guard lock(mutex);
       progress(++done, all.size() * count);
@@ -173,9 +170,9 @@ std::string openb_table(const std::vector<OpenbResult>& results) {
   for (const OpenbResult& result : results) {
     const std::string sd = fixed(result.sd, 2);
     table += padded(result.list, 14) + padded(result.policy, 15) +
-             padded(fixed(result.mean, 2), 11) + std::string(7 - std::min<std::size_t>(6, sd.size()), ' ') +
-             sd + "  " + fixed(result.cpu_only_placed, 1) + " of " +
-             fixed(result.cpu_only_arrived, 1) + "\n";
+             padded(fixed(result.mean, 2), 11) +
+             std::string(7 - std::min<std::size_t>(6, sd.size()), ' ') + sd + "  " +
+             fixed(result.cpu_only_placed, 1) + " of " + fixed(result.cpu_only_arrived, 1) + "\n";
   }
   return table;
 }
@@ -191,9 +188,9 @@ std::string openb_json(const std::vector<OpenbResult>& results, const OpenbOptio
             ",\"sd\":\"population over seeds\",\"seeds\":" + json_string(options.seeds) +
             ",\"nodes\":" + std::to_string(result.nodes) +
             ",\"gpus\":" + std::to_string(result.gpus) +
-            ",\"pods\":" + std::to_string(result.pods) + ",\"arrived_permille\":" +
-            std::to_string(kArrivedPermille) + ",\"version\":" + json_string(BMGPU_VERSION) +
-            "}}\n";
+            ",\"pods\":" + std::to_string(result.pods) +
+            ",\"arrived_permille\":" + std::to_string(kArrivedPermille) +
+            ",\"version\":" + json_string(BMGPU_VERSION) + "}}\n";
   }
   return json;
 }

@@ -14,16 +14,16 @@ struct OpenbOptions {
   std::string node_file;
   std::vector<std::string> pod_files;  // one list each
   std::string policy = "all";
-  std::string seeds;    // "A-B" or "A"
+  std::string seeds;      // "A-B" or "A"
   std::int64_t jobs = 1;  // threads; the results do not depend on it
 };
 
 // Of one policy on one list, over the seeds.
 struct OpenbResult {
   std::string policy;
-  std::string list;  // the pod file's name without folder, ".csv" and "openb_pod_list_"
-  double mean = 0;   // GPUs allocated at 100 % load, percent
-  double sd = 0;     // of the population of seeds
+  std::string list;             // the pod file's name without folder, ".csv" and "openb_pod_list_"
+  double mean = 0;              // GPUs allocated at 100 % load, percent
+  double sd = 0;                // of the population of seeds
   double cpu_only_placed = 0;   // pods, mean over the seeds
   double cpu_only_arrived = 0;  // pods, mean over the seeds
   std::size_t nodes = 0;
@@ -40,9 +40,9 @@ struct SeedRange {
 // "42-51" or "42". InvalidArgument otherwise, and beyond kCountMax seeds.
 Result<SeedRange> parse_seeds(const std::string& text);
 
-// Runs every (list, policy, seed). `progress(done, all)` is called after each, by any thread, one at
-// a time. Results by list as given, then by policy. InvalidArgument for an unknown policy, bad seeds
-// or a bad file.
+// Runs every (list, policy, seed). `progress(done, all)` is called after each, by any thread, one
+// at a time. Results by list as given, then by policy. InvalidArgument for an unknown policy, bad
+// seeds or a bad file.
 Result<std::vector<OpenbResult>> run_openb_command(
     const OpenbOptions& options, const std::function<void(std::size_t, std::size_t)>& progress);
 

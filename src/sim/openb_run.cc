@@ -9,27 +9,39 @@
 namespace bmgpu::sim {
 namespace {
 
-// Sums what is recorded after each arrival at 100 % load.
+struct Counts {
+  std::int64_t arrived = 0;    // GPU thousandths
+  std::int64_t allocated = 0;  // GPU thousandths
+  std::int64_t cpu_only_placed = 0;
+  std::int64_t cpu_only_arrived = 0;
+};
+
+// The mean of what is recorded after each arrival at 100 % load.
 class FullLoad {
  public:
   explicit FullLoad(std::int64_t capacity) : capacity_(static_cast<double>(capacity)) {}
 
-  void record(std::int64_t arrived, std::int64_t allocated, std::int64_t cpu_only_placed,
-              std::int64_t cpu_only_arrived) {
-    const double percent = 100 * static_cast<double>(arrived) / capacity_;
-    if (std::lround(percent) != 100) {
-      return;
+  void record(const Counts& counts) {
+    const long percent = std::lround(100 * static_cast<double>(counts.arrived) / capacity_);
+    const OpenbOutcome now{
+        // Two decimals, as published.
+        std::round(10'000 * static_cast<double>(counts.allocated) / capacity_) / 100,
+        static_cast<double>(counts.cpu_only_placed), static_cast<double>(counts.cpu_only_arrived)};
+    if (percent < 100) {
+      below_ = now;
+    } else if (percent == 100) {
+      ++events_;
+      sum_.allocated_percent += now.allocated_percent;
+      sum_.cpu_only_placed += now.cpu_only_placed;
+      sum_.cpu_only_arrived += now.cpu_only_arrived;
     }
-    ++events_;
-    // Two decimals, as published.
-    sum_.allocated_percent +=
-        std::round(10'000 * static_cast<double>(allocated) / capacity_) / 100;
-    sum_.cpu_only_placed += static_cast<double>(cpu_only_placed);
-    sum_.cpu_only_arrived += static_cast<double>(cpu_only_arrived);
   }
 
   OpenbOutcome mean() const {
-    const double events = events_ == 0 ? 1 : static_cast<double>(events_);
+    if (events_ == 0) {
+      return below_;
+    }
+    const auto events = static_cast<double>(events_);
     return {sum_.allocated_percent / events, sum_.cpu_only_placed / events,
             sum_.cpu_only_arrived / events};
   }
@@ -38,6 +50,7 @@ class FullLoad {
   double capacity_;
   std::int64_t events_ = 0;
   OpenbOutcome sum_;
+  OpenbOutcome below_;
 };
 
 }  // namespace
@@ -50,10 +63,7 @@ OpenbOutcome run_openb(const OpenbTrace& trace, const OpenbArrivals& arrivals, P
   }
   ScoreTable table(policy, nodes, trace.requests.size());
   FullLoad full(trace.gpu_thousandths());
-  std::int64_t arrived = 0;
-  std::int64_t allocated = 0;
-  std::int64_t cpu_only_placed = 0;
-  std::int64_t cpu_only_arrived = 0;
+  Counts counts;
   for (const std::size_t pod : arrivals.pods) {
     const Request& request = trace.requests[pod];
     const std::optional<std::size_t> rank = policy.choose(table.row(pod, request));
@@ -61,12 +71,12 @@ OpenbOutcome run_openb(const OpenbTrace& trace, const OpenbArrivals& arrivals, P
       Node& node = nodes[*rank];
       take(node, request, request.is_share() ? policy.device(node, request) : 0);
       table.changed(*rank);
-      allocated += request.gpu_thousandths();
-      cpu_only_placed += request.gpus == 0 ? 1 : 0;
+      counts.allocated += request.gpu_thousandths();
+      counts.cpu_only_placed += request.gpus == 0 ? 1 : 0;
     }
-    arrived += request.gpu_thousandths();
-    cpu_only_arrived += request.gpus == 0 ? 1 : 0;
-    full.record(arrived, allocated, cpu_only_placed, cpu_only_arrived);
+    counts.arrived += request.gpu_thousandths();
+    counts.cpu_only_arrived += request.gpus == 0 ? 1 : 0;
+    full.record(counts);
   }
   return full.mean();
 }

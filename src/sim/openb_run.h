@@ -9,7 +9,7 @@
 namespace bmgpu::sim {
 
 // "At 100 % load": the mean over all arrivals at which the GPU thousandths asked for so far, as a
-// share of the cluster's, round to 100 %.
+// share of the cluster's, round to 100 %. On a small trace none may: then it is the last one below.
 struct OpenbOutcome {
   double allocated_percent = 0;  // of the cluster's GPUs, at 100 % load
   double cpu_only_placed = 0;    // pods without GPU that have been placed, at 100 % load

@@ -10,6 +10,7 @@ LAYERS = {
     "base": set(),
     "core": {"base"},
     "agent_core": {"base"},
+    "sim": {"base", "core"},
     "store": {"base", "core"},
     "wire": {"base", "core"},
     "api": {"base", "core", "wire"},

@@ -56,9 +56,9 @@ std::int64_t Fragmentation::expected_loss(const NodeShape& node) const {
       }
     }
     if (enough >= size.gpus) {
-      const auto after =
-          std::upper_bound(size.steps.begin(), size.steps.end(), node.cpu_millis,
-                           [](std::int64_t cpu, const Step& step) { return cpu < step.cpu_millis; });
+      const auto after = std::upper_bound(
+          size.steps.begin(), size.steps.end(), node.cpu_millis,
+          [](std::int64_t cpu, const Step& step) { return cpu < step.cpu_millis; });
       unusable -= Wide{usable} * std::prev(after)->count;
     }
   }

@@ -6,7 +6,7 @@
 namespace bmgpu::core {
 namespace {
 
-constexpr std::int64_t kDearestCore = 400'000;  // millionths of a GPU; each next one is 7/10 of it
+constexpr std::int64_t kDearestCore = 120'000;  // millionths of a GPU; each next one is 7/10 of it
 
 using Worths = std::array<std::int32_t, kGrainsPerGpu + 1>;
 
@@ -21,7 +21,8 @@ Worths worths(const std::vector<PricedSize>& sizes, std::int32_t model, std::int
       const std::int64_t cpu = core_micros * size.cpu_millis / 1000;
       if (serves && size.grains <= grains && size.price_micros > cpu) {
         const auto gain = static_cast<std::int32_t>(size.price_micros - cpu);
-        worth[at] = std::max(worth[at], gain + worth[static_cast<std::size_t>(grains - size.grains)]);
+        worth[at] =
+            std::max(worth[at], gain + worth[static_cast<std::size_t>(grains - size.grains)]);
       }
     }
   }

@@ -56,8 +56,8 @@ class Simplex {
  public:
   Simplex(const std::vector<PricedSize>& sizes, const std::vector<std::int64_t>& gpus_of_model)
       : sizes_(sizes), models_(gpus_of_model.size()), rows_(sizes.size() + models_) {
-    const std::int64_t fleet = std::accumulate(gpus_of_model.begin(), gpus_of_model.end(),
-                                               std::int64_t{0});
+    const std::int64_t fleet =
+        std::accumulate(gpus_of_model.begin(), gpus_of_model.end(), std::int64_t{0});
     inverse_.assign(rows_, std::vector<Number>(rows_));
     cost_.assign(rows_, 0);
     prices_.assign(rows_, 0);
@@ -70,9 +70,9 @@ class Simplex {
                             ? kTiny + static_cast<Number>(row * 7919 % 101) * (kTiny / 101)
                             : ratio(gpus_of_model[row - sizes.size()], fleet));
     }
-    const std::int64_t demand = std::accumulate(
-        sizes.begin(), sizes.end(), std::int64_t{0},
-        [](std::int64_t sum, const PricedSize& size) { return sum + size.gpus; });
+    const std::int64_t demand =
+        std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0},
+                        [](std::int64_t sum, const PricedSize& size) { return sum + size.gpus; });
     std::int64_t grains = 0;
     for (const PricedSize& size : sizes) {
       grains += size.grains * size.gpus;
@@ -217,9 +217,8 @@ class Simplex {
     }
     std::optional<std::size_t> leaving;
     for (std::size_t row = 0; row < rows_; ++row) {
-      if (direction[row] > kTiny &&
-          (!leaving || Wide{values_[row]} * direction[*leaving] <
-                           Wide{values_[*leaving]} * direction[row])) {
+      if (direction[row] > kTiny && (!leaving || Wide{values_[row]} * direction[*leaving] <
+                                                     Wide{values_[*leaving]} * direction[row])) {
         leaving = row;
       }
     }
@@ -245,8 +244,8 @@ class Simplex {
   }
 
   void subtract_row(std::size_t row, std::size_t other, Number factor) {
-    values_[row] = std::max<Number>(
-        0, clamp(values_[row] - (Wide{factor} * values_[other] >> kFractionBits)));
+    values_[row] =
+        std::max<Number>(0, clamp(values_[row] - (Wide{factor} * values_[other] >> kFractionBits)));
     for (std::size_t i = 0; i < rows_; ++i) {
       inverse_[row][i] =
           clamp(inverse_[row][i] - (Wide{factor} * inverse_[other][i] >> kFractionBits));

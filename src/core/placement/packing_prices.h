@@ -1,10 +1,10 @@
 // How much of a GPU a request really costs when GPUs are packed as well as they can be.
 //
-// A request for 810 thousandths costs a whole GPU where nothing fits beside it; two of 470 cost half
-// a GPU each. The costs are the dual prices of a linear program: serve the largest multiple of the
-// typical mix with the GPUs that there are, each holding a set of shares (a pattern) that adds up to
-// at most a whole one. It is solved by the simplex method; the best pattern for given prices, a
-// knapsack, is the column that enters (Gilmore and Gomory 1961).
+// A request for 810 thousandths costs a whole GPU where nothing fits beside it; two of 470 cost
+// half a GPU each. The costs are the dual prices of a linear program: serve the largest multiple of
+// the typical mix with the GPUs that there are, each holding a set of shares (a pattern) that adds
+// up to at most a whole one. It is solved by the simplex method; the best pattern for given prices,
+// a knapsack, is the column that enters (Gilmore and Gomory 1961).
 //
 // Example: mix {600: 1, 400: 1}: prices 600 → 0.5, 400 → 0.5 would do as well as 0.6 and 0.4; any
 // that add up to one GPU are right. Mix {810: 1}: price 1.

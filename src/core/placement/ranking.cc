@@ -9,7 +9,7 @@
 namespace bmgpu::core {
 namespace {
 
-constexpr std::int64_t kFragmentationPart = 10;  // a tenth of it counts
+constexpr std::int64_t kFragmentationPart = 20;  // a twentieth of it counts
 constexpr std::int64_t kStepMicros = kMicrosPerGpu / 50;
 constexpr std::int64_t kNoiseMicros = 100;  // of rounded prices
 constexpr std::int64_t kStepsMax = 1'000'000;
@@ -50,7 +50,8 @@ Ranking::Fit Ranking::fit(const NodeShape& node, bool in_use, const RequestShape
   after.gpus = std::span<const std::int32_t>(left.data(), node.gpus.size());
   const std::int64_t before = worth_micros(node);
   const auto score = [&] {
-    const std::int64_t step = std::clamp(step_of(before - worth_micros(after)), -kStepsMax, kStepsMax);
+    const std::int64_t step =
+        std::clamp(step_of(before - worth_micros(after)), -kStepsMax, kStepsMax);
     return static_cast<std::int32_t>((kStepsMax - step) * 2 + (passes_.in_use && in_use ? 1 : 0));
   };
   if (!request.is_share()) {

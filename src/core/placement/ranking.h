@@ -1,9 +1,9 @@
 // Ranks the nodes that can take a request: what the fleet loses by it, least first.
 //
-// The loss is what the packing pass says that the node is worth less afterwards, plus a tenth of what
-// the fragmentation pass says that more of it is unusable. Losses are compared in steps of a
-// fiftieth of a GPU: below that they are noise, and ties keep nodes in use filling up. Ties: nodes
-// in use first, then as the caller lists its nodes (core: by id).
+// The loss is what the packing pass says that the node is worth less afterwards, plus a twentieth
+// of what the fragmentation pass says that more of it is unusable. Losses are compared in steps of
+// a fiftieth of a GPU: below that they are noise, and ties keep nodes in use filling up. Ties:
+// nodes in use first, then as the caller lists its nodes (core: by id).
 //
 // docs/adr/0006-placement.md has the measurements behind these choices.
 #pragma once
@@ -39,7 +39,7 @@ class Ranking {
   // How well a request fits a node and, for a share, on which GPU.
   struct Fit {
     std::int32_t score = 0;  // at least 0; higher is better
-    std::size_t gpu = 0;     // index in NodeShape::gpus; of equals the one with least left, the first
+    std::size_t gpu = 0;  // index in NodeShape::gpus; of equals the one with least left, the first
   };
   // REQUIRES: can_take(node, request).
   Fit fit(const NodeShape& node, bool in_use, const RequestShape& request) const;

@@ -34,7 +34,8 @@ struct NodeShape {
   std::span<const std::int32_t> gpus;  // thousandths left of each GPU, in any order
 };
 
-// A kind of request and how often it comes. A list of them is the mix that placement keeps room for.
+// A kind of request and how often it comes. A list of them is the mix that placement keeps room
+// for.
 struct TypicalRequest {
   RequestShape request;
   std::int64_t count = 0;

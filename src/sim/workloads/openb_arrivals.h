@@ -1,5 +1,5 @@
-// The published protocol of FGD (USENIX ATC'23) over an openb trace: which pods arrive in which order
-// for a seed, how ties between nodes break, and what "at 100 % load" means.
+// The published protocol of FGD (USENIX ATC'23) over an openb trace: which pods arrive in which
+// order for a seed, how ties between nodes break, and what "at 100 % load" means.
 #pragma once
 
 #include <cstdint>

@@ -65,8 +65,8 @@ Result<void> read_nodes(const std::string& path, OpenbTrace& trace) {
     node.name = csv.text(name);
     node.cpu_millis = csv.number(cpu, 0, OpenbLimits::kAmountMax);
     node.memory_mib = csv.number(memory, 0, OpenbLimits::kAmountMax);
-    node.gpus.assign(
-        static_cast<std::size_t>(csv.number(gpus, 0, OpenbLimits::kGpusPerNodeMax)), 1000);
+    node.gpus.assign(static_cast<std::size_t>(csv.number(gpus, 0, OpenbLimits::kGpusPerNodeMax)),
+                     1000);
     if (node.gpus.empty()) {
       continue;
     }

@@ -18,16 +18,16 @@ struct OpenbLimits {
 
 struct OpenbTrace {
   std::vector<std::string> models;
-  std::vector<Node> nodes;        // with GPUs, by name
-  std::vector<Request> requests;  // distinct ones, in order of Request
-  std::vector<std::size_t> pods;  // index of each pod's request, by name of the pod
+  std::vector<Node> nodes;               // with GPUs, by name
+  std::vector<Request> requests;         // distinct ones, in order of Request
+  std::vector<std::size_t> pods;         // index of each pod's request, by name of the pod
   std::int64_t gpu_thousandths() const;  // of all nodes
 };
 
-// Reads a node list (columns sn, cpu_milli, memory_mib, gpu, model) and a pod list (name, cpu_milli,
-// memory_mib, num_gpu, gpu_milli and, if it is there, gpu_spec: "A|B" are the models that will do).
-// Other columns, times among them, are not read. Nodes without GPU are left out, as the published
-// protocol does. InvalidArgument names file, line and column.
+// Reads a node list (columns sn, cpu_milli, memory_mib, gpu, model) and a pod list (name,
+// cpu_milli, memory_mib, num_gpu, gpu_milli and, if it is there, gpu_spec: "A|B" are the models
+// that will do). Other columns, times among them, are not read. Nodes without GPU are left out, as
+// the published protocol does. InvalidArgument names file, line and column.
 Result<OpenbTrace> read_openb_trace(const std::string& node_file, const std::string& pod_file);
 
 }  // namespace bmgpu::sim
