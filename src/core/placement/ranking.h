@@ -5,7 +5,7 @@
 // a fiftieth of a GPU: below that they are noise, and ties keep nodes in use filling up. Ties:
 // nodes in use first, then as the caller lists its nodes (core: by id).
 //
-// docs/adr/0006-placement.md has the measurements behind these choices.
+// docs/adr/0008-placement.md has the measurements behind these choices.
 #pragma once
 
 #include <cstddef>
