@@ -99,7 +99,8 @@ class Directory {
   Result<TokenView> revoke_token(std::uint64_t id, Instant now, Documents& documents);
 
   // A node joins with token `join`: its entry and its bearer token. A known name is the same
-  // node again, with the owner and site of `join`, if that is newer than its bearer; its earlier bearers end.
+  // node again, with the owner and site of `join`, if that is newer than its bearer; its earlier
+  // bearers end.
   struct Joined {
     NodeEntry node;
     std::uint64_t token = 0;

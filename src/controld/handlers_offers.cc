@@ -99,7 +99,7 @@ Result<v1::Quote> create_quote(Turn& turn, const Market& market, const api::Iden
   const core::Quote* quote =
       core::find_quote(turn.state(), std::get<core::QuoteAnswer>(answer).quote);
   check(quote != nullptr, "handlers: a quote that was just issued is not there");
-  return quote_view(turn.state(), *quote, market.parts.directory);
+  return quote_view(turn.state(), *quote, market.parts.directory, turn.now());
 }
 
 }  // namespace

@@ -65,12 +65,15 @@ v1::OrderState to_wire(core::LeaseState state) {
 }
 
 std::string gpu_uuid(const core::State& state, NodeId node, GpuId gpu) {
-  for (const core::GpuRecord& record : state.nodes.at(node).gpus) {
-    if (record.id == gpu) {
-      return record.uuid;
+  const auto found = state.nodes.find(node);
+  if (found != state.nodes.end()) {
+    for (const core::GpuRecord& record : found->second.gpus) {
+      if (record.id == gpu) {
+        return record.uuid;
+      }
     }
   }
-  return "";  // booked on a GPU that is gone since: it will get another
+  return "";  // booked on what is gone since: it will get another GPU, or was given back
 }
 
 void add_job(v1::Order& view, const OrderContext& context) {
@@ -236,7 +239,7 @@ v1::Order history_view(const store::HistoryOrder& order, const Directory& direct
 }
 
 v1::Quote quote_view(const core::State& state, const core::Quote& quote,
-                     const Directory& directory) {
+                     const Directory& directory, Instant now) {
   v1::Quote view;
   const core::GpuClassSpec& spec = core::class_spec(state, quote.gpu_class);
   view.set_id(wire::to_text(quote.id));
@@ -261,7 +264,7 @@ v1::Quote quote_view(const core::State& state, const core::Quote& quote,
     shown.set_price_micros_after(factor.after.count());
   }
   view.set_failover("none");
-  if (const std::optional<NodeId> node = core::node_for(state, quote)) {
+  if (const std::optional<NodeId> node = core::node_for(state, quote, now)) {
     const std::optional<NodeEntry> entry = directory.node(*node);
     view.set_node(entry ? entry->name : wire::to_text(*node));
   }

@@ -41,7 +41,7 @@ v1::Order closed_view(const core::State& state, const core::Order& order,
 v1::Order history_view(const store::HistoryOrder& order, const Directory& directory);
 
 v1::Quote quote_view(const core::State& state, const core::Quote& quote,
-                     const Directory& directory);
+                     const Directory& directory, Instant now);
 v1::Token token_view(const TokenView& token, Instant now);
 
 // Average per GPU-hour, rounded up. REQUIRES: gpus > 0, duration > 0.

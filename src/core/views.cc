@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "core/book/start_booked.h"
+#include "core/book/window.h"
 #include "core/indexes.h"
 #include "core/ledger/charge.h"
 #include "core/market/orders.h"
@@ -187,11 +188,14 @@ const GpuClassSpec& class_spec(const State& state, ClassId id) {
 
 const MarketPolicy& policy(const State& state) { return state.policy; }
 
-std::optional<NodeId> node_for(const State& state, const Quote& quote) {
-  const auto pool = state.pools.find(PoolKey{quote.gpu_class, quote.site});
-  return pool == state.pools.end()
-             ? std::nullopt
-             : best_fit(state, pool->second, quote.resources, quote.owner_floor);
+std::optional<NodeId> node_for(const State& state, const Quote& quote, Instant now) {
+  const PoolKey key{quote.gpu_class, quote.site};
+  if (quote.start > now) {
+    const Interval span{quote.start, quote.start + quote.duration};
+    return book_fit(state, key, quote.resources, span, quote.owner_floor);
+  }
+  return best_fit(state, key, state.pools.at(key), quote.resources, quote.owner_floor,
+                  free_now(state, now, quote.duration));
 }
 
 const Quote* find_quote(const State& state, QuoteId id) {

@@ -96,6 +96,6 @@ const GpuClassSpec& class_spec(const State& state, ClassId id);  // REQUIRES: kn
 const MarketPolicy& policy(const State& state);
 const Quote* find_quote(const State& state, QuoteId id);  // valid until the next apply()
 // Where the quote would run if it were taken now; absent: its GPUs have been taken meanwhile.
-std::optional<NodeId> node_for(const State& state, const Quote& quote);
+std::optional<NodeId> node_for(const State& state, const Quote& quote, Instant now);
 
 }  // namespace bmgpu::core

@@ -119,7 +119,7 @@ TEST_F(DirectoryTest, AKnownNameIsTheSameNodeWithANewBearer) {
     TokenSpec spec{api::Role::NodeJoin, name, AccountId(), "a", "default", Duration()};
     return directory.create_token(spec, AccountId(7), at, documents)->id;
   };
-  const auto join = [&, at = kNow]() mutable {
+  auto join = [&, at = kNow]() mutable {
     at = at + seconds(1);
     return directory.join(token_at(at, "j"), "a", at, documents).value();
   };

@@ -305,12 +305,12 @@ class Both {
       const bool is_on = what < 7;
       core_.run(SetNodeReady{node, is_on});
       naive_.set_ready(node, is_on);
-    } else if (what == 8 || (what > 11 && what < 14)) {
+    } else if (what == 8 || what == 13) {
       const bool is_draining = what == 8;
       is_draining ? core_.run(DrainNode{node}) : core_.run(ResumeNode{node});
       naive_.set_draining(core_.now(), node, is_draining);
-    } else if (what > 8 && what < 12) {
-      replace(node, step[3] % 2 == 0);
+    } else if (what > 8 && what < 13) {
+      replace(node, step[3] % 4 != 0);
     } else if (what == 14) {
       lose(node, core_.now() - seconds(step[3] % 100));
     } else {

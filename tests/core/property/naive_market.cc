@@ -50,12 +50,14 @@ Outcome NaiveMarket::set_draining(Instant now, NodeId id, bool draining) {
 
 Outcome NaiveMarket::replace(NodeId id) {
   NaiveNode& node = nodes_.at(id);
-  const bool has_lease = std::any_of(leases_.begin(), leases_.end(),
-                                     [&](const auto& entry) {
-                                       return entry.second.node == id && !entry.second.cancelled;
-                                     });
+  const bool has_lease = std::any_of(leases_.begin(), leases_.end(), [&](const auto& entry) {
+    return entry.second.node == id && !entry.second.cancelled;
+  });
   if (node.ready || has_lease) {
     return Says{ReasonCode::NodeInUse};
+  }
+  for (auto& [order, lease] : leases_) {
+    lease.fee_waived = lease.fee_waived || lease.node == id;
   }
   node.lost = false;
   node.draining = false;

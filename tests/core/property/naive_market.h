@@ -49,6 +49,7 @@ struct NaiveLease {
   bool delayed = false;
   bool cancelled = false;
   bool was_booked = false;
+  bool fee_waived = false;  // the node where it was booked has left
   Instant started{};
   Price floor{};  // of the owner where it was granted
 };
