@@ -5,6 +5,7 @@
 
 #include "bmgpu/v1/records.pb.h"
 #include "controld/secrets.h"
+#include "controld/token_roles.h"
 #include "controld/validate.h"
 
 namespace bmgpu::controld {
@@ -17,39 +18,6 @@ constexpr Duration kKeptAfterEnd = hours(24);
 
 const Error kUnauthenticated{ErrorCode::Unauthenticated,
                              "the token is not valid here: it is wrong, expired or revoked"};
-
-api::Role from_record(v1::Role role) {
-  switch (role) {
-    case v1::ROLE_TENANT:
-      return api::Role::Tenant;
-    case v1::ROLE_OWNER:
-      return api::Role::Owner;
-    case v1::ROLE_OPERATOR:
-      return api::Role::Operator;
-    case v1::ROLE_NODE_JOIN:
-      return api::Role::NodeJoin;
-    case v1::ROLE_NODE:
-      return api::Role::Node;
-    default:
-      check(false, "directory: a stored token has an unknown role");
-      return api::Role::Tenant;
-  }
-}
-
-std::string_view kind_of(v1::Role role) {
-  switch (role) {
-    case v1::ROLE_TENANT:
-      return "tenant";
-    case v1::ROLE_OWNER:
-      return "owner";
-    case v1::ROLE_OPERATOR:
-      return "operator";
-    case v1::ROLE_NODE_JOIN:
-      return "join";
-    default:
-      return "node";
-  }
-}
 
 template <typename Record>
 void keep(Directory::Documents& documents, std::string kind, std::uint64_t id, AccountId account,
@@ -76,23 +44,6 @@ Result<void> read(store::Journal& journal, std::string_view kind, Use use) {
 }
 
 }  // namespace
-
-v1::Role schema_role(api::Role role) {
-  switch (role) {
-    case api::Role::Tenant:
-      return v1::ROLE_TENANT;
-    case api::Role::Owner:
-      return v1::ROLE_OWNER;
-    case api::Role::Operator:
-      return v1::ROLE_OPERATOR;
-    case api::Role::NodeJoin:
-      return v1::ROLE_NODE_JOIN;
-    case api::Role::Node:
-      return v1::ROLE_NODE;
-  }
-  check(false, "directory: unknown role");
-  return v1::ROLE_UNSPECIFIED;
-}
 
 struct Directory::TokenEntry {
   v1::TokenRecord record;
@@ -137,8 +88,12 @@ Result<void> Directory::load(store::Journal& journal) {
   if (done) {
     done = read<v1::NodeRecord>(journal, "node", [&](const auto& record) {
       const NodeId id(record.id());
-      nodes_[id] = {id, record.name(), AccountId(record.account()), SiteId(record.site()),
-                    site_names[record.site()], Instant(record.created_unix_ms()),
+      nodes_[id] = {id,
+                    record.name(),
+                    AccountId(record.account()),
+                    SiteId(record.site()),
+                    site_names[record.site()],
+                    Instant(record.created_unix_ms()),
                     record.removed()};
     });
   }
@@ -161,7 +116,7 @@ Result<api::Identity> Directory::authenticate(std::string_view bearer, Instant n
   const TokenEntry& entry = *found->second;
   entry.last_used_unix_ms.store(now.unix_ms(), std::memory_order_relaxed);
   return api::Identity{entry.record.id(), AccountId(entry.record.account()),
-                       from_record(entry.record.role()), NodeId(entry.record.node())};
+                       api_role(entry.record.role()), NodeId(entry.record.node())};
 }
 
 std::uint64_t Directory::count_start(Documents& documents) {
@@ -306,7 +261,7 @@ Directory::Documents Directory::sweep(Instant now) {
 std::string Directory::secret_text(std::uint64_t id) const {
   const std::shared_lock lock(mutex_);
   const v1::TokenRecord& record = tokens_.at(id)->record;
-  return token_text(kind_of(record.role()), secret_of(record));
+  return token_text(token_kind(record.role()), secret_of(record));
 }
 
 bool Directory::has_tokens() const {
@@ -370,7 +325,7 @@ std::vector<NodeEntry> Directory::nodes() const {
 // The secret is not random itself but derived from a random key and a random nonce, so that the
 // record of a token can stay free of it and a repeated answer can still show it.
 wire::Sha256Digest Directory::secret_of(const v1::TokenRecord& record) const {
-  std::string what(kind_of(record.role()));
+  std::string what(token_kind(record.role()));
   what.append("|").append(std::to_string(record.id())).append("|").append(record.nonce());
   return hmac_sha256(secret_key_, what);
 }
@@ -380,7 +335,7 @@ Directory::TokenEntry& Directory::add_token(v1::TokenRecord record, Documents& d
     counters_->set_next_token(counters_->next_token() + 1);
     record.set_id(counters_->next_token());
     record.set_nonce(wire::random_bytes(32));
-    const std::string text = token_text(kind_of(record.role()), secret_of(record));
+    const std::string text = token_text(token_kind(record.role()), secret_of(record));
     const Digest digest = wire::sha256(text);
     record.set_secret_sha256(std::string(wire::as_bytes(digest)));
     keep(documents, "token", record.id(), AccountId(record.account()), record);
@@ -435,8 +390,7 @@ bool Directory::joined_since(NodeId node, std::int64_t unix_ms) const {
   });
 }
 
-std::vector<std::uint64_t> Directory::end_bearers(NodeId node, Instant now,
-                                                  Documents& documents) {
+std::vector<std::uint64_t> Directory::end_bearers(NodeId node, Instant now, Documents& documents) {
   std::vector<std::uint64_t> ended;
   for (const auto& [id, entry] : tokens_) {
     v1::TokenRecord& record = entry->record;
@@ -487,7 +441,7 @@ TokenView Directory::view(const TokenEntry& entry) const {
   TokenView view;
   view.id = record.id();
   view.name = record.name();
-  view.role = from_record(record.role());
+  view.role = api_role(record.role());
   view.account = AccountId(record.account());
   view.node = NodeId(record.node());
   view.node_name = record.node_name();

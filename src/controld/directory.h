@@ -27,13 +27,9 @@
 namespace bmgpu::v1 {
 class CountersRecord;
 class TokenRecord;
-enum Role : int;
 }  // namespace bmgpu::v1
 
 namespace bmgpu::controld {
-
-// A role as the schema names it, on the wire and in the records.
-v1::Role schema_role(api::Role role);
 
 struct Account {
   AccountId id;

@@ -2,6 +2,7 @@
 #include "controld/handlers.h"
 #include "controld/market.h"
 #include "controld/rpc.h"
+#include "controld/token_roles.h"
 #include "core/views.h"
 #include "wire/ids.h"
 
