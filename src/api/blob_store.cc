@@ -56,7 +56,7 @@ bool is_blob_name(std::string_view name) {
 // A file that is being written under a temporary name, or read.
 class BlobStore::OpenFile {
  public:
-  OpenFile() = default;
+  explicit OpenFile(BlobQuota* quota = nullptr) : quota_(quota) {}
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   ~OpenFile() {
@@ -66,11 +66,21 @@ class BlobStore::OpenFile {
     if (!temporary_.empty()) {
       ::unlink(temporary_.c_str());
     }
+    if (is_counted_) {
+      quota_->drop(account_, bytes_);
+    }
   }
 
-  Result<void> create(const std::string& directory, std::string name) {
+  Result<void> create(const std::string& directory, std::string name, AccountId account) {
     directory_ = directory;
     name_ = std::move(name);
+    account_ = account;
+    if (quota_ != nullptr) {
+      if (Result<void> begun = quota_->begin(account_); !begun.ok()) {
+        return begun;
+      }
+      is_counted_ = true;
+    }
     const std::string path = directory + "/tmp/" + name_ + "." + wire::hex(wire::random_bytes(8));
     fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd_ < 0) {
@@ -81,6 +91,12 @@ class BlobStore::OpenFile {
   }
 
   Result<void> write(std::string_view bytes) {
+    if (quota_ != nullptr) {
+      if (Result<void> grown = quota_->grow(account_, bytes.size()); !grown.ok()) {
+        return grown;
+      }
+      bytes_ += bytes.size();
+    }
     hash_.add(bytes);
     return write_all(fd_, bytes);
   }
@@ -95,10 +111,13 @@ class BlobStore::OpenFile {
     if (::fsync(fd_) != 0) {
       return file_error("keep");
     }
-    if (::rename(temporary_.c_str(), (directory_ + "/" + name_).c_str()) != 0) {
-      return file_error("keep");
+    const Result<void> kept = quota_ == nullptr ? rename_to_name()
+                                                : quota_->keep(account_, name_, bytes_,
+                                                               [this] { return rename_to_name(); });
+    if (!kept.ok()) {
+      return kept;
     }
-    temporary_.clear();
+    is_counted_ = false;  // by us: it is the account's now
     return sync_directory(directory_);
   }
 
@@ -128,6 +147,18 @@ class BlobStore::OpenFile {
   }
 
  private:
+  Result<void> rename_to_name() {
+    if (::rename(temporary_.c_str(), (directory_ + "/" + name_).c_str()) != 0) {
+      return file_error("keep");
+    }
+    temporary_.clear();
+    return {};
+  }
+
+  BlobQuota* const quota_;
+  AccountId account_;
+  std::uint64_t bytes_ = 0;
+  bool is_counted_ = false;  // with the quota, as one that is being received
   int fd_ = -1;
   std::string directory_;
   std::string name_;
@@ -193,10 +224,10 @@ BlobStore::OpenFile* BlobStore::find(const HandleTarget& target) {
   return found->second.get();
 }
 
-void BlobStore::begin_write(HandleTarget target, std::string name) {
-  run([this, target = std::move(target), name = std::move(name)] {
-    auto file = std::make_unique<OpenFile>();
-    const Result<void> created = file->create(blobs_.directory, name);
+void BlobStore::begin_write(HandleTarget target, std::string name, AccountId account) {
+  run([this, target = std::move(target), name = std::move(name), account] {
+    auto file = std::make_unique<OpenFile>(blobs_.quota);
+    const Result<void> created = file->create(blobs_.directory, name, account);
     open_[target.connection] = std::move(file);
     answer(target, created.ok() ? Result<std::string>(std::string()) : created.error());
   });

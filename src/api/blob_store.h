@@ -27,7 +27,7 @@ class BlobStore {
 
   // Writing: begin, then pieces, then finish or abandon. Each but abandon answers with one File
   // delivery: an error, or success. finish fails with InvalidArgument if the content is another.
-  void begin_write(HandleTarget target, std::string name);
+  void begin_write(HandleTarget target, std::string name, AccountId account);
   void write(HandleTarget target, std::string bytes);
   void finish_write(HandleTarget target);
   void abandon(HandleTarget target);  // also ends reading; nothing is answered

@@ -32,9 +32,10 @@ void BlobTransfer::wait_for_network() {
                         std::chrono::seconds(moved_bytes_ / limits.bytes_per_second_min));
 }
 
-BlobUpload::BlobUpload(HttpSession& session, std::string name) : BlobTransfer(session) {
+BlobUpload::BlobUpload(HttpSession& session, std::string name, AccountId account)
+    : BlobTransfer(session) {
   wait_for_disk();
-  store().begin_write(target_, std::move(name));
+  store().begin_write(target_, std::move(name), account);
 }
 
 void BlobUpload::deliver(Delivery delivery) {
@@ -132,20 +133,20 @@ void HttpSession::on_blob(std::string_view name) {
     return;
   }
   if (put) {
-    begin_upload(std::string(name));
+    begin_upload(std::string(name), caller->account);
   } else {
     state_ = State::Transfer;
     transfer_ = std::make_unique<BlobDownload>(*this, std::string(name));
   }
 }
 
-void HttpSession::begin_upload(std::string name) {
+void HttpSession::begin_upload(std::string name, AccountId account) {
   if (!may_have_body(edge_.limits().blob_bytes_max)) {
     return;
   }
   parser_->eager(true);
   state_ = State::Transfer;
-  transfer_ = std::make_unique<BlobUpload>(*this, std::move(name));
+  transfer_ = std::make_unique<BlobUpload>(*this, std::move(name), account);
   if (expects_continue()) {
     write_continue();
   }

@@ -32,7 +32,7 @@ class BlobTransfer : public Transfer {
 
 class BlobUpload final : public BlobTransfer {
  public:
-  BlobUpload(HttpSession& session, std::string name);
+  BlobUpload(HttpSession& session, std::string name, AccountId account);
   void body(std::string bytes, bool complete) override;
   void deliver(Delivery delivery) override;
   void written() override;

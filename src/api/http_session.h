@@ -98,7 +98,7 @@ class HttpSession final : public Connection {
   void fail_stream(const Error& error);
   void on_upgrade(const Server::SocketOpener& opener);
   void on_blob(std::string_view name);
-  void begin_upload(std::string name);
+  void begin_upload(std::string name, AccountId account);
   void open_socket(const Server::SocketOpener& opener, const Identity& caller);
 
   Edge& edge_;

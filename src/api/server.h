@@ -112,6 +112,23 @@ struct SocketHandler {
   std::function<void()> on_closed;                      // edge thread, once
 };
 
+// How much each account may store. Called on the thread that stores.
+class BlobQuota {
+ public:
+  using Rename = std::function<Result<void>()>;
+  virtual ~BlobQuota() = default;
+  // A file of `account` begins to be received, and gets `bytes` more. An error: the upload fails
+  // with it, and what was refused is not counted.
+  virtual Result<void> begin(AccountId account) = 0;
+  virtual Result<void> grow(AccountId account, std::uint64_t bytes) = 0;
+  // The file is complete: `rename` makes it visible under `name`. From now on it is the account's;
+  // an error: it is dropped next.
+  virtual Result<void> keep(AccountId account, const std::string& name, std::uint64_t bytes,
+                            const Rename& rename) = 0;
+  // A file that began is not kept; `bytes` of it were counted.
+  virtual void drop(AccountId account, std::uint64_t bytes) = 0;
+};
+
 class Server {
  public:
   // Called for each request's bearer token on the edge thread. Must not block.
@@ -133,6 +150,7 @@ class Server {
   struct Blobs {
     std::string directory;  // files by lower-case hex name; partial uploads in directory/tmp
     std::function<bool(const Identity&)> may_put, may_get;
+    BlobQuota* quota = nullptr;  // outlives the server; none: no limits
   };
 
   static Result<std::unique_ptr<Server>> create(ServerLimits limits, Authenticate authenticate);

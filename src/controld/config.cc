@@ -122,6 +122,12 @@ void read_limits(wire::YamlSection root, ConfigLimits& limits) {
   root.integer("log_bytes_per_attempt_max", limits.log_bytes_per_attempt_max, 1 << 20,
                std::int64_t{1} << 40);
   root.integer("log_bytes_max", limits.log_bytes_max, 1 << 20, std::int64_t{1} << 50);
+  root.integer("job_bytes_per_account_max", limits.job_bytes_per_account_max, 1 << 20,
+               std::int64_t{1} << 40);
+  root.integer("blobs_per_account_max", limits.blobs_per_account_max, 1, 1'000'000'000);
+  root.integer("blob_bytes_per_account_max", limits.blob_bytes_per_account_max, 1 << 20,
+               std::int64_t{1} << 50);
+  root.integer("blob_kept_hours", limits.blob_kept_hours, 1, 24 * 366);
 }
 
 Result<Config> read_config(wire::YamlConfig& file) {
@@ -254,6 +260,10 @@ std::string print_config(const Config& config) {
   number("  tokens_max", config.limits.tokens_max);
   number("  log_bytes_per_attempt_max", config.limits.log_bytes_per_attempt_max);
   number("  log_bytes_max", config.limits.log_bytes_max);
+  number("  job_bytes_per_account_max", config.limits.job_bytes_per_account_max);
+  number("  blobs_per_account_max", config.limits.blobs_per_account_max);
+  number("  blob_bytes_per_account_max", config.limits.blob_bytes_per_account_max);
+  number("  blob_kept_hours", config.limits.blob_kept_hours);
   return out;
 }
 

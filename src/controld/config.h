@@ -33,6 +33,10 @@ struct ConfigLimits {
   std::int64_t tokens_max = 100'000;
   std::int64_t log_bytes_per_attempt_max = std::int64_t{256} << 20;
   std::int64_t log_bytes_max = std::int64_t{64} << 30;
+  std::int64_t job_bytes_per_account_max = std::int64_t{256} << 20;
+  std::int64_t blobs_per_account_max = 200'000;
+  std::int64_t blob_bytes_per_account_max = std::int64_t{64} << 30;
+  std::int64_t blob_kept_hours = 7 * 24;
 };
 
 struct Config {

@@ -43,6 +43,14 @@ api::ServerLimits server_limits(const ConfigLimits& limits) {
   return out;
 }
 
+BlobLimits blob_limits(const ConfigLimits& limits) {
+  BlobLimits out;
+  out.files_per_account_max = static_cast<std::uint64_t>(limits.blobs_per_account_max);
+  out.bytes_per_account_max = static_cast<std::uint64_t>(limits.blob_bytes_per_account_max);
+  out.kept = std::chrono::hours(limits.blob_kept_hours);
+  return out;
+}
+
 // What the listeners prove themselves with; absent without TLS.
 Result<std::optional<api::TlsIdentity>> prepare_tls(const Config& config, const StateDir& dir) {
   if (config.tls_mode == TlsMode::Off) {
@@ -92,7 +100,8 @@ struct Daemon::Parts {
   std::unique_ptr<Liveness> liveness;
   std::unique_ptr<Inbox> inbox;
   std::unique_ptr<LogService> logs;
-  std::unique_ptr<BlobSweeper> blobs;
+  std::unique_ptr<BlobLedger> blobs;
+  std::unique_ptr<BlobSweeper> sweeper;
   std::unique_ptr<Projection> projection;
   ExecRelay relay;
   std::unique_ptr<Market> market;
@@ -107,6 +116,7 @@ struct Daemon::Parts {
   void add_methods();
   void add_pages();
   Result<void> run_loop();
+  void start_sweeper();
 };
 
 Result<void> Daemon::Parts::open(std::string version) {
@@ -149,7 +159,7 @@ Result<void> Daemon::Parts::open(std::string version) {
   liveness = std::make_unique<Liveness>(LivenessOptions{config.lost, config.fence});
   inbox = std::make_unique<Inbox>(static_cast<std::size_t>(config.limits.queued_requests_max));
   logs = std::make_unique<LogService>(std::move(*log_store), *metrics, log);
-  blobs = std::make_unique<BlobSweeper>(dir.file("blobs"), log);
+  blobs = std::make_unique<BlobLedger>(dir.file("blobs"), blob_limits(config.limits));
   projection = std::make_unique<Projection>(std::move(*writer), loaded->last, log);
   const auto drop_token = [this](std::uint64_t token) {
     server->drop_token(token);
@@ -162,9 +172,9 @@ Result<void> Daemon::Parts::open(std::string version) {
       metrics->edge(name, {stats.connections, stats.streams, stats.connections_refused_total});
     }
   };
-  market = std::make_unique<Market>(
-      MarketParts{config, dir, *journal, *history, *projection, *directory, *liveness, *inbox,
-                  *logs, relay, *metrics, log, std::move(version), drop_token, measure_edges});
+  market = std::make_unique<Market>(MarketParts{
+      config, dir, *journal, *history, *projection, *directory, *liveness, *inbox, *logs, *blobs,
+      relay, *metrics, log, std::move(version), drop_token, measure_edges});
   loop = std::make_unique<Loop>(*journal, *loaded, LoopOptions{}, *inbox, *market, *metrics, log);
   core::check_invariants(loop->state());
   return market->load(loop->state());
@@ -252,6 +262,23 @@ Result<void> Daemon::Parts::run_loop() {
   return outcome.get();
 }
 
+// The loop says what is live; once it has stopped, nobody does, and nothing is swept.
+void Daemon::Parts::start_sweeper() {
+  const auto live = [this]() -> std::optional<std::vector<LiveBlob>> {
+    const auto found = std::make_shared<std::promise<std::vector<LiveBlob>>>();
+    std::future<std::vector<LiveBlob>> answer = found->get_future();
+    const bool posted = inbox->post(
+        [this, found](Turn& turn) { found->set_value(market->orders.live_blobs(turn.state())); });
+    while (posted && !inbox->closed()) {
+      if (answer.wait_for(std::chrono::milliseconds(100)) == std::future_status::ready) {
+        return answer.get();
+      }
+    }
+    return std::nullopt;
+  };
+  sweeper = std::make_unique<BlobSweeper>(*blobs, live, log);
+}
+
 Daemon::Daemon(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Daemon::~Daemon() {
@@ -282,6 +309,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config, std::string version
   p.add_methods();
   p.add_pages();
   serve_heartbeats(*p.heartbeat_server, {*p.liveness, *p.metrics, p.loop->incarnation()});
+  p.start_sweeper();
   p.heartbeat_server->start();
   p.server->start();
   done = write_endpoints(p.dir, p.market->endpoints);
@@ -310,6 +338,7 @@ Result<void> Daemon::stop() {
     p.heartbeat_server->stop();
   }
   p.logs.reset();
+  p.sweeper.reset();
   p.log.info("bmd stopped",
              {{"sequence", p.loop->last().value()}, {"digest", digest_text(p.loop->state())}});
   return p.loop->writable() ? p.loop->checkpoint() : Result<void>();

@@ -1,5 +1,5 @@
 #include "bmgpu/v1/market.pb.h"
-#include "controld/blob_sweeper.h"
+#include "controld/blob_ledger.h"
 #include "controld/handlers.h"
 #include "controld/market.h"
 #include "controld/rpc.h"
@@ -31,11 +31,11 @@ void add_blob_methods(Rpc& rpc, api::Server& server, Market& market) {
     return check_hashes(request);
   };
   missing.run = [&market](
-                    Turn&, const api::Identity&,
+                    Turn&, const api::Identity& caller,
                     const v1::MissingBlobsRequest& request) -> Result<v1::MissingBlobsResponse> {
     v1::MissingBlobsResponse response;
     for (const std::string& hash : request.sha256()) {
-      if (!touch_blob(market.parts.dir.file("blobs/" + wire::hex(hash)))) {
+      if (!market.parts.blobs.touch(caller.account, wire::hex(hash))) {
         response.add_sha256(hash);
       }
     }
@@ -49,6 +49,7 @@ void add_blob_methods(Rpc& rpc, api::Server& server, Market& market) {
     return check_access(caller, Access::People).ok();
   };
   blobs.may_get = [](const api::Identity& caller) { return caller.role == api::Role::Node; };
+  blobs.quota = &market.parts.blobs;
   server.blobs(std::move(blobs));
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "bmgpu/v1/records.pb.h"
-#include "controld/blob_sweeper.h"
+#include "controld/blob_ledger.h"
 #include "controld/handlers.h"
 #include "controld/market.h"
 #include "controld/requests.h"
@@ -20,18 +20,19 @@ namespace {
 constexpr std::uint32_t kListDefault = 100;
 constexpr std::uint32_t kListMax = 1000;
 
-// Every file of the working directory has been uploaded.
-Result<void> check_blobs(const StateDir& dir, const v1::JobSpec& job) {
+// Every file of the working directory has been uploaded, by the account itself.
+Result<void> check_blobs(const MarketParts& parts, AccountId account, const v1::JobSpec& job) {
   for (const v1::WorkFile& file : job.workdir()) {
     if (file.sha256().empty()) {
       continue;
     }
     struct stat info {};
-    const std::string path = dir.file("blobs/" + wire::hex(file.sha256()));
-    if (!touch_blob(path) || stat(path.c_str(), &info) != 0) {
-      return Error{ErrorCode::InvalidArgument, "the file " + file.path() +
-                                                   " has not been uploaded: PUT /blobs/" +
-                                                   wire::hex(file.sha256()) + " first"};
+    const std::string name = wire::hex(file.sha256());
+    const std::string path = parts.dir.file("blobs/" + name);
+    if (!parts.blobs.touch(account, name) || stat(path.c_str(), &info) != 0) {
+      return Error{
+          ErrorCode::InvalidArgument,
+          "the file " + file.path() + " has not been uploaded: PUT /blobs/" + name + " first"};
     }
     if (info.st_size != file.size()) {
       return Error{ErrorCode::InvalidArgument,
@@ -69,6 +70,10 @@ Result<v1::Order> place(Turn& turn, Market& market, const api::Identity& caller,
       return quote.error();
     }
     command.quote = *quote;
+  }
+  const Result<void> room = market.orders.check_room(caller.account, request.job());
+  if (!room) {
+    return room.error();
   }
   const core::Answer answer = turn.execute(command);
   if (const auto* refused = std::get_if<core::Refused>(&answer)) {
@@ -160,11 +165,11 @@ void add_mutations(Rpc& rpc, Market& market) {
   Method<v1::PlaceOrderRequest, v1::Order> place_order;
   place_order.name = "bmgpu.v1.Market/PlaceOrder";
   place_order.effect = Effect::Mutation;
-  place_order.prepare = [&market](const api::Identity&,
+  place_order.prepare = [&market](const api::Identity& caller,
                                   v1::PlaceOrderRequest& request) -> Result<void> {
     Result<void> checked = check_resources(request.resources());
     checked = checked ? check_job(request.job()) : checked;
-    return checked ? check_blobs(market.parts.dir, request.job()) : checked;
+    return checked ? check_blobs(market.parts, caller.account, request.job()) : checked;
   };
   place_order.run = [&market](Turn& turn, const api::Identity& caller,
                               const v1::PlaceOrderRequest& request) {

@@ -20,7 +20,8 @@ void put_all(Turn& turn, Directory::Documents documents) {
 
 Market::Market(const MarketParts& given)
     : parts(given),
-      orders(given.directory, given.journal, given.history, given.logs),
+      orders(given.directory, given.journal, given.history, given.logs,
+             static_cast<std::uint64_t>(given.config.limits.job_bytes_per_account_max)),
       sessions({given.directory, given.liveness, given.inbox, given.logs, orders, given.relay,
                 given.log, given.dir.market()}) {}
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "api/server.h"
+#include "controld/blob_ledger.h"
 #include "controld/config.h"
 #include "controld/directory.h"
 #include "controld/exec_relay.h"
@@ -42,6 +43,7 @@ struct MarketParts {
   Liveness& liveness;
   Inbox& inbox;
   LogService& logs;
+  BlobLedger& blobs;
   ExecRelay& relay;
   Metrics& metrics;
   wire::Log& log;

@@ -5,6 +5,7 @@
 #include "bmgpu/v1/records.pb.h"
 #include "controld/log_service.h"
 #include "controld/views.h"
+#include "wire/hash.h"
 #include "wire/ids.h"
 
 namespace bmgpu::controld {
@@ -48,37 +49,42 @@ struct Orders::Watcher {
 };
 
 Orders::Orders(const Directory& directory, store::Journal& journal, store::HistoryReader& history,
-               LogService& logs)
-    : directory_(directory), journal_(journal), history_(history), logs_(logs) {}
+               LogService& logs, std::uint64_t job_bytes_per_account_max)
+    : directory_(directory),
+      journal_(journal),
+      history_(history),
+      logs_(logs),
+      job_bytes_per_account_max_(job_bytes_per_account_max) {}
 
 Orders::~Orders() = default;
 
 Result<void> Orders::load(const core::State& state) {
   jobs_.clear();
+  job_bytes_.clear();
   progress_.clear();
   recent_.clear();
-  const auto load_job = [&](OrderId order) -> Result<void> {
+  const auto load_job = [&](OrderId order, AccountId tenant) -> Result<void> {
     const Result<std::optional<store::Document>> kept =
         journal_.find_document("job", order.value());
     if (!kept) {
       return kept.error();
     }
-    auto job = std::make_unique<v1::JobRecord>();
-    if (!*kept || !job->ParseFromString((*kept)->bytes)) {
+    v1::JobRecord job;
+    if (!*kept || !job.ParseFromString((*kept)->bytes)) {
       return Error{ErrorCode::DataLoss, "the job of " + wire::to_text(order) +
                                             " is damaged: restore the database from a backup"};
     }
-    jobs_[order] = std::move(job);
+    add_job(order, tenant, std::move(job));
     return {};
   };
   for (const auto& [id, order] : state.waiting) {
-    const Result<void> loaded = load_job(id);
+    const Result<void> loaded = load_job(id, order.tenant);
     if (!loaded) {
       return loaded;
     }
   }
   for (const auto& [id, lease] : state.leases) {
-    const Result<void> loaded = load_job(lease.order);
+    const Result<void> loaded = load_job(lease.order, lease.tenant);
     if (!loaded) {
       return loaded;
     }
@@ -164,14 +170,52 @@ void Orders::ended(Turn& turn, OrderId order, v1::Order view) {
   names.set_image_asked(view.image());
   names.mutable_job()->set_name(view.name());
   turn.put({"job", order.value(), tenant, names.SerializeAsString()});
-  jobs_.erase(order);
+  const auto job = jobs_.find(order);
+  if (job != jobs_.end()) {
+    job_bytes_.at(tenant) -= job->second->ByteSizeLong();
+    jobs_.erase(job);
+  }
   progress_.erase(order);
   recent_[order] = {tenant, std::move(view), Sequence()};
 }
 
 void Orders::keep_job(Turn& turn, OrderId order, AccountId tenant, v1::JobRecord job) {
   turn.put({"job", order.value(), tenant, job.SerializeAsString()});
+  add_job(order, tenant, std::move(job));
+}
+
+void Orders::add_job(OrderId order, AccountId tenant, v1::JobRecord job) {
+  job_bytes_[tenant] += job.ByteSizeLong();
   jobs_[order] = std::make_unique<v1::JobRecord>(std::move(job));
+}
+
+Result<void> Orders::check_room(AccountId account, const v1::JobSpec& job) const {
+  const auto found = job_bytes_.find(account);
+  const std::uint64_t used = found == job_bytes_.end() ? 0 : found->second;
+  if (used + job.ByteSizeLong() <= job_bytes_per_account_max_) {
+    return {};
+  }
+  return Error{ErrorCode::ResourceExhausted,
+               "the commands and lists of files of your live orders are " + std::to_string(used) +
+                   " bytes of at most " + std::to_string(job_bytes_per_account_max_) +
+                   " (limits.job_bytes_per_account_max of the market); stop one, wait for an end, "
+                   "or send fewer files"};
+}
+
+std::vector<LiveBlob> Orders::live_blobs(const core::State& state) const {
+  std::vector<LiveBlob> live;
+  for (const auto& [order, record] : jobs_) {
+    const auto waiting = state.waiting.find(order);
+    const AccountId account = waiting != state.waiting.end()
+                                  ? waiting->second.tenant
+                                  : state.leases.at(LeaseId(order.value())).tenant;
+    for (const v1::WorkFile& file : record->job().workdir()) {
+      if (!file.sha256().empty()) {
+        live.push_back({account, wire::hex(file.sha256())});
+      }
+    }
+  }
+  return live;
 }
 
 const v1::JobRecord* Orders::job(OrderId order) const {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "api/server.h"
+#include "controld/blob_ledger.h"
 #include "controld/directory.h"
 #include "controld/log_store.h"
 #include "controld/turn.h"
@@ -27,6 +28,7 @@
 
 namespace bmgpu::v1 {
 class JobRecord;
+class JobSpec;
 class Order;
 }  // namespace bmgpu::v1
 
@@ -37,7 +39,7 @@ class LogService;
 class Orders {
  public:
   Orders(const Directory& directory, store::Journal& journal, store::HistoryReader& history,
-         LogService& logs);
+         LogService& logs, std::uint64_t job_bytes_per_account_max);
   ~Orders();
 
   // What the journal holds beside `state`. Watchers stay.
@@ -45,6 +47,11 @@ class Orders {
 
   // Right before an event is applied.
   void observe(Turn& turn, const core::Event& event);
+
+  // Whether the account's live jobs leave room for another one.
+  Result<void> check_room(AccountId account, const v1::JobSpec& job) const;
+  // The files of all jobs of live orders.
+  std::vector<LiveBlob> live_blobs(const core::State& state) const;
 
   // Keeps the job of an order that was just placed.
   void keep_job(Turn& turn, OrderId order, AccountId tenant, v1::JobRecord job);
@@ -78,6 +85,7 @@ class Orders {
   struct Recent;  // an order that is over, as long as history may not show it yet
 
   void ended(Turn& turn, OrderId order, v1::Order view);
+  void add_job(OrderId order, AccountId tenant, v1::JobRecord job);
   void expect_log(Turn& turn, const core::Lease& lease, const std::vector<core::Attempt>& attempts);
   void no_log(Turn& turn, OrderId order);
   bool is_over(const core::State& state, OrderId order) const;
@@ -90,7 +98,9 @@ class Orders {
   store::Journal& journal_;
   store::HistoryReader& history_;
   LogService& logs_;
+  const std::uint64_t job_bytes_per_account_max_;
   std::map<OrderId, std::unique_ptr<v1::JobRecord>> jobs_;  // of live orders
+  std::map<AccountId, std::uint64_t> job_bytes_;            // of them
   std::map<OrderId, std::string> progress_;
   std::map<OrderId, Recent> recent_;
   std::map<OrderId, std::vector<Watcher>> watchers_;
