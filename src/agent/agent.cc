@@ -35,7 +35,10 @@ agent_core::DesiredSet to_core(const v1::Desired& desired) {
       Incarnation(desired.incarnation()), Sequence(desired.sequence()), desired.confirmed(), {}};
   for (const v1::AttemptSpec& spec : desired.attempts()) {
     if (const auto key = key_of(name_of(spec))) {
-      set.attempts.push_back({*key, Instant(spec.lease_end_unix_ms())});
+      set.attempts.push_back({*key,
+                              Instant(spec.lease_end_unix_ms()),
+                              spec.stop(),
+                              {spec.gpu_uuids().begin(), spec.gpu_uuids().end()}});
     }
   }
   std::sort(set.attempts.begin(), set.attempts.end(),
@@ -296,6 +299,24 @@ void Agent::send_status(const Key& key) {
   session_->send(frame);  // one that gets lost is said again
 }
 
+void Agent::send_absent(const Key& key) {
+  const auto spec = specs_.find(key);
+  if (spec == specs_.end()) {
+    return;
+  }
+  v1::AgentFrame frame;
+  v1::AttemptStatus& status = *frame.mutable_attempt();
+  status.set_lease(spec->second->lease());
+  status.set_rank(spec->second->rank());
+  status.set_attempt(spec->second->attempt());
+  status.set_incarnation(spec->second->incarnation());
+  status.set_phase(v1::ATTEMPT_PHASE_ENDED);
+  status.set_end_reason(v1::END_REASON_STOPPED);
+  status.set_ended_unix_ms(unix_ms());
+  status.set_log_complete(true);
+  session_->send(frame);
+}
+
 // An end is said until the desired set shows that bmd has taken it up.
 void Agent::repeat_statuses() {
   for (const auto& [key, attempt] : table_->all()) {
@@ -374,6 +395,8 @@ void Agent::reconcile(const std::vector<ContainerInfo>& containers) {
     } else if (const auto* forget = std::get_if<agent_core::Forget>(&action)) {
       logs_->remove(forget->key);
       table_->forget(forget->key);
+    } else if (const auto* absent = std::get_if<agent_core::ReportAbsent>(&action)) {
+      send_absent(absent->key);
     } else if (const auto* remove = std::get_if<agent_core::RemoveContainer>(&action)) {
       const auto at = std::find_if(containers.begin(), containers.end(),
                                    [&](const auto& c) { return c.id == remove->id; });

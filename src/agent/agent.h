@@ -60,6 +60,7 @@ class Agent {
   void take_welcome(const v1::Welcome& welcome);
   void take_desired(const v1::Desired& desired);
   void send_status(const Key& key);
+  void send_absent(const Key& key);
   void send_inventory();
   enum class When { Changed, Always };
   void send_gpus(When when);

@@ -161,7 +161,8 @@ std::vector<agent_core::ObservedAttempt> AttemptTable::observed() const {
   for (const auto& [key, attempt] : attempts_) {
     // One whose files are being fetched has the agent itself as its supervisor.
     observed.push_back({key, phase_of(*attempt.status), attempt.shim_alive || !attempt.on_disk,
-                        attempt.log_complete, attempt.want_lease_end, attempt.want_stop});
+                        attempt.log_complete, attempt.want_lease_end, attempt.want_stop,
+                        attempt.gpu_uuids});
   }
   return observed;
 }

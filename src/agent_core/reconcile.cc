@@ -1,6 +1,8 @@
 #include "agent_core/reconcile.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <tuple>
 
 #include "base/check.h"
@@ -36,6 +38,7 @@ void plan_existing(const std::optional<DesiredSet>& in_force, const ObservedAtte
                    std::vector<Action>& actions) {
   const DesiredAttempt* wanted = in_force ? find(*in_force, attempt.key) : nullptr;
   const bool unwanted = in_force && wanted == nullptr;
+  const bool to_stop = unwanted || (wanted != nullptr && wanted->stop);
   if (attempt.phase == Phase::Ended) {
     // bmd drops an attempt from the set only once it has taken up its end. The directory holds the
     // only copy of unacknowledged lines, so it stays until the log is complete there.
@@ -46,7 +49,7 @@ void plan_existing(const std::optional<DesiredSet>& in_force, const ObservedAtte
   }
   const Instant lease_end = wanted != nullptr ? wanted->lease_end : attempt.want_lease_end;
   // A stop once written is never taken back: the shim may have acted on it already.
-  const bool stop = attempt.want_stop || unwanted;
+  const bool stop = attempt.want_stop || to_stop;
   if (lease_end != attempt.want_lease_end || stop != attempt.want_stop) {
     actions.push_back(UpdateWant{attempt.key, lease_end, stop});
   }
@@ -80,7 +83,8 @@ Judgement judge(const std::optional<DesiredSet>& in_force, const DesiredSet& off
       continue;
     }
     ++judgement.jobs;
-    judgement.ends += find(offered, attempt.key) == nullptr ? 1 : 0;
+    const DesiredAttempt* kept = find(offered, attempt.key);
+    judgement.ends += kept == nullptr || kept->stop ? 1 : 0;
   }
   if (in_force && std::tie(offered.incarnation, offered.sequence) <=
                       std::tie(in_force->incarnation, in_force->sequence)) {
@@ -98,13 +102,27 @@ std::vector<Action> plan(const std::optional<DesiredSet>& in_force, const Observ
   check(!in_force || ascending(in_force->attempts), "plan: the desired set is not sorted");
   check(ascending(observed.attempts), "plan: the observed attempts are not sorted");
   std::vector<Action> actions;
+  std::set<std::string_view> held;
+  for (const ObservedAttempt& attempt : observed.attempts) {
+    if (attempt.phase != Phase::Ended || attempt.shim_alive) {
+      held.insert(attempt.gpus.begin(), attempt.gpus.end());
+    }
+  }
+  const auto are_free = [&](const std::vector<std::string>& gpus) {
+    return std::none_of(gpus.begin(), gpus.end(),
+                        [&](const std::string& gpu) { return held.contains(gpu); });
+  };
   // Merges two sorted lists, so that actions come in the order of the keys.
   const std::vector<DesiredAttempt> none;
   const std::vector<DesiredAttempt>& wanted = in_force ? in_force->attempts : none;
   auto next = wanted.begin();
   const auto create_until = [&](const AttemptKey* end) {
     for (; next != wanted.end() && (end == nullptr || next->key < *end); ++next) {
-      actions.push_back(CreateAttempt{next->key});
+      if (next->stop) {
+        actions.push_back(ReportAbsent{next->key});
+      } else if (are_free(next->gpus)) {
+        actions.push_back(CreateAttempt{next->key});
+      }
     }
     if (end != nullptr && next != wanted.end() && next->key == *end) {
       ++next;

@@ -10,6 +10,10 @@
 //   - a set that would end more than one job and more than a fifth of the node's jobs at once is
 //     held, whole, until a set that says `confirmed` arrives or one that ends fewer;
 //   - without any set (bmd not seen since the start) no job is ended.
+// Whatever bmd wants stopped stays in its set until the node has said that it ended, also when the
+// node never had it or has forgotten it: no lease waits for a word that nobody will say.
+// A GPU has one attempt at a time: one whose GPUs another attempt of this node still holds is
+// created once that has ended and its shim is gone, whatever bmd believed when it gave them away.
 // Containers are judged by what lies on this node, not by the set: one with this market's and this
 // node's labels is stray once no live attempt of this node stands behind it.
 #pragma once
@@ -29,6 +33,8 @@ namespace bmgpu::agent_core {
 struct DesiredAttempt {
   AttemptKey key;
   Instant lease_end;
+  bool stop = false;                // the market waits for its end
+  std::vector<std::string> gpus{};  // UUIDs
   bool operator==(const DesiredAttempt&) const = default;
 };
 
@@ -51,6 +57,7 @@ struct ObservedAttempt {
   bool log_complete = false;  // bmd acknowledged every line and that no more will follow
   Instant want_lease_end;     // as last written for the shim
   bool want_stop = false;
+  std::vector<std::string> gpus{};  // UUIDs
   bool operator==(const ObservedAttempt&) const = default;
 };
 
@@ -103,11 +110,17 @@ struct Forget {
   AttemptKey key;
   bool operator==(const Forget&) const = default;
 };
+// bmd waits for the end of an attempt that this node does not have: say that nothing of it is left.
+struct ReportAbsent {
+  AttemptKey key;
+  bool operator==(const ReportAbsent&) const = default;
+};
 struct RemoveContainer {
   std::string id;
   bool operator==(const RemoveContainer&) const = default;
 };
-using Action = std::variant<CreateAttempt, UpdateWant, StartShim, Forget, RemoveContainer>;
+using Action =
+    std::variant<CreateAttempt, UpdateWant, StartShim, Forget, ReportAbsent, RemoveContainer>;
 
 // In the order: attempts by key (orders before a new shim, so that it starts with them), then
 // containers in their given order. Nothing to do: empty.

@@ -67,6 +67,7 @@ v1::AttemptSpec attempt_spec(const core::DesiredAttempt& attempt, const v1::JobS
   spec.set_restart(attempt.restart == core::RestartPolicy::Never ? v1::RESTART_POLICY_NEVER
                                                                  : v1::RESTART_POLICY_HOST_FAILURE);
   spec.set_account(wire::to_text(attempt.tenant));
+  spec.set_stop(attempt.stop);
   return spec;
 }
 

@@ -119,11 +119,18 @@ Result<api::Identity> Directory::authenticate(std::string_view bearer, Instant n
                        api_role(entry.record.role()), NodeId(entry.record.node())};
 }
 
-std::uint64_t Directory::count_start(Documents& documents) {
+Directory::Start Directory::count_start(Instant journal_end, Instant now,
+                                        const agent_core::LivenessTimes& times,
+                                        Documents& documents) {
   const std::unique_lock lock(mutex_);
+  const agent_core::StartRecord before{Instant(counters_->started_unix_ms()),
+                                       Instant(counters_->seen_unix_ms())};
+  const agent_core::StartRecord start = agent_core::next_start(before, journal_end, now, times);
   counters_->set_starts(counters_->starts() + 1);
+  counters_->set_started_unix_ms(start.started.unix_ms());
+  counters_->set_seen_unix_ms(start.seen.unix_ms());
   keep_counters(documents);
-  return counters_->starts();
+  return {counters_->starts(), start.seen};
 }
 
 Result<TokenView> Directory::create_token(const TokenSpec& spec, AccountId caller, Instant now,

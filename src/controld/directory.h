@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent_core/liveness_state.h"
 #include "api/server.h"
 #include "base/ids.h"
 #include "base/result.h"
@@ -86,8 +87,13 @@ class Directory {
   Result<api::Identity> authenticate(std::string_view bearer, Instant now) const;
 
   // --- changes, by the market loop ----------------------------------------------------------
-  // Another start of bmd on this database; the number orders desired sets across restarts.
-  std::uint64_t count_start(Documents& documents);
+  struct Start {
+    std::uint64_t number;  // orders desired sets across restarts
+    Instant seen;          // until when nodes are known to have run: agent_core::StartRecord
+  };
+  // Another start of bmd on this database, whose journal ends at `journal_end`.
+  Start count_start(Instant journal_end, Instant now, const agent_core::LivenessTimes& times,
+                    Documents& documents);
 
   Result<TokenView> create_token(const TokenSpec& spec, AccountId caller, Instant now,
                                  Documents& documents);

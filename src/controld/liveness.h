@@ -1,28 +1,18 @@
-// Which nodes are alive: the published table that heartbeats are answered from, and the one place
-// that says when a node is lost.
-//
-// A node's permission lasts fence_ms from the instant at which it *sent* the heartbeat whose answer
-// it got. A node is lost lost_ms after the last renewal that bmd knows to have arrived:
-//   - a heartbeat names the newest answer the guard received; that answer's heartbeat is a renewal
-//     as of when bmd received it;
-//   - the first heartbeat on a new connection proves that the way there and back works now;
-//   - a gap of bmd itself is a renewal of everyone.
-// An answer that could extend a permission beyond `lost` is not given: once the last renewal is
-// older than lost_ms − fence_ms, heartbeats of that connection are heard but not answered, and the
-// guard has to connect anew. So with one direction cut, a permission still ends before its node is
-// lost.
+// Which nodes are alive: agent_core's LivenessState behind a lock, with the newest clock offset of
+// each node beside it.
 //
 // Thread-safe: the heartbeat thread writes, the market loop reads.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <vector>
 
+#include "agent_core/liveness_state.h"
 #include "base/ids.h"
+#include "base/time.h"
 #include "controld/clock.h"
 
 namespace bmgpu::controld {
@@ -34,8 +24,9 @@ struct LivenessOptions {
 
 class Liveness {
  public:
-  explicit Liveness(LivenessOptions options) : options_(options) {}
+  explicit Liveness(LivenessOptions options);
   const LivenessOptions& options() const { return options_; }
+  agent_core::LivenessTimes times() const;
 
   // Watches `node` from now on, as renewed at `now`. Known already: no change.
   void watch(NodeId node, BootTime now);
@@ -58,6 +49,7 @@ class Liveness {
   struct Silent {
     NodeId node;
     BootTime last_renewal;
+    std::optional<BootTime> last_heard;  // absent: not since bmd started
   };
   // Nodes whose last renewal is ≥ lost ago. Each is named again until it renews.
   std::vector<Silent> lost(BootTime now) const;
@@ -72,24 +64,10 @@ class Liveness {
   std::optional<BootTime> silence(NodeId node, BootTime now) const;
 
  private:
-  struct Answered {
-    std::uint64_t sequence = 0;
-    BootTime received{};
-  };
-  struct Entry {
-    BootTime last_renewal{};
-    bool heard = false;            // a renewal by a heartbeat since start
-    std::uint64_t connection = 0;  // 0 = none
-    bool first_on_connection = true;
-    std::optional<Duration> clock_offset;
-    std::deque<Answered> answered;  // not yet acknowledged, oldest first
-  };
-  static constexpr std::size_t kUnacknowledgedMax = 64;
-
   const LivenessOptions options_;
   mutable std::mutex mutex_;
-  std::map<NodeId, Entry> nodes_;
-  std::uint64_t next_connection_ = 1;
+  agent_core::LivenessState state_;
+  std::map<NodeId, Duration> clock_offsets_;
 };
 
 }  // namespace bmgpu::controld

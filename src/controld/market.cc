@@ -44,7 +44,9 @@ Result<void> Market::open(Turn& turn) {
       return written;
     }
   }
-  sessions.start(parts.directory.count_start(documents), turn.state(), turn.boot());
+  const Directory::Start start = parts.directory.count_start(turn.state().last_stamp, turn.now(),
+                                                             parts.liveness.times(), documents);
+  sessions.start(start, turn.state(), turn.boot());
   put_all(turn, std::move(documents));
   core::MarketPolicy wanted = market_policy(parts.config);
   wanted.version = core::policy(turn.state()).version;

@@ -49,8 +49,9 @@ NodeSessions::NodeSessions(Parts parts) : parts_(std::move(parts)) {}
 
 NodeSessions::~NodeSessions() = default;
 
-void NodeSessions::start(std::uint64_t starts, const core::State& state, BootTime now) {
-  next_sequence_ = (starts << kSequenceBits) + 1;
+void NodeSessions::start(const Directory::Start& start, const core::State& state, BootTime now) {
+  next_sequence_ = (start.number << kSequenceBits) + 1;
+  seen_before_start_ = start.seen;
   for (const auto& [id, record] : state.nodes) {
     if (!record.lost) {
       parts_.liveness.watch(id, now);
@@ -242,6 +243,17 @@ void NodeSessions::gpus(Turn& turn, NodeId id, Node& node, const v1::GpuReport& 
   }
 }
 
+// Until when the node is known to have run. A restart or a pause of bmd keeps it from being blamed,
+// but shows nothing of it: what was not seen is not billed.
+Instant NodeSessions::last_word(const Turn& turn, const Liveness::Silent& silent) const {
+  if (!silent.last_heard) {
+    return seen_before_start_;
+  }
+  const auto ago =
+      std::chrono::duration_cast<std::chrono::milliseconds>(turn.boot() - *silent.last_heard);
+  return turn.now() - milliseconds(ago.count());
+}
+
 void NodeSessions::begin(Turn& turn) {
   if (turn.boot() - last_check_ < kCheckEvery || !turn.writable()) {
     return;
@@ -256,7 +268,7 @@ void NodeSessions::begin(Turn& turn) {
         std::chrono::duration_cast<std::chrono::milliseconds>(turn.boot() - silent.last_renewal);
     parts_.log.warning("node lost",
                        {{"node", wire::to_text(silent.node)}, {"silent_ms", ago.count()}});
-    turn.execute(core::DeclareNodeLost{silent.node, turn.now() - milliseconds(ago.count())});
+    turn.execute(core::DeclareNodeLost{silent.node, last_word(turn, silent)});
   }
   for (auto& [id, node] : nodes_) {
     const auto known = turn.state().nodes.find(id);

@@ -72,7 +72,7 @@ class NodeSessions {
   api::SocketHandler connected(NodeId node, std::shared_ptr<api::Socket> socket);
 
   // The number of this start of bmd on its database.
-  void start(std::uint64_t starts, const core::State& state, BootTime now);
+  void start(const Directory::Start& start, const core::State& state, BootTime now);
 
   // Each turn, before its work: gates, nodes that went silent, nodes that came back.
   void begin(Turn& turn);
@@ -112,12 +112,14 @@ class NodeSessions {
   void attempt(Turn& turn, NodeId id, Node& node, const v1::AttemptStatus& status);
   void gpus(Turn& turn, NodeId id, Node& node, const v1::GpuReport& report);
   void update_ready(Turn& turn, NodeId id);
+  Instant last_word(const Turn& turn, const Liveness::Silent& silent) const;
   v1::Desired desired(const core::State& state, Incarnation incarnation, NodeId node);
 
   const Parts parts_;
   std::map<NodeId, Node> nodes_;
   std::uint64_t next_sequence_ = 1;
   BootTime last_check_{};
+  Instant seen_before_start_;
 };
 
 }  // namespace bmgpu::controld

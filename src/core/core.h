@@ -83,6 +83,10 @@ std::vector<Event> snapshot(const State& state);
 // O(size of the state): for tests, simulation, and start-up.
 void check_invariants(const State& state);
 
+// The part of it that concerns the lease, order and node that `event`, just applied, is about.
+// O(size of that node): for simulation, after each event.
+void check_invariants_of(const State& state, const Event& event);
+
 // Names a state: equal for equal states on every machine.
 std::uint64_t digest(const State& state);
 

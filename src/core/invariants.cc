@@ -49,21 +49,19 @@ void each_gpu_is_sold_once(const State& state) {
 }
 
 // A GPU is leased exactly if a lease holds it, unless it failed meanwhile.
-void gpu_states_are_true(const State& state) {
-  for (const auto& [id, node] : state.nodes) {
-    check(node.classes == classes_of(node), "invariant: the classes of a node");
-    const auto named = std::count_if(node.gpus.begin(), node.gpus.end(),
-                                     [](const GpuRecord& gpu) { return gpu.named; });
-    check(node.gpus_named == named, "invariant: the number of a node's GPUs");
-    for (const GpuRecord& gpu : node.gpus) {
-      if (gpu.state == GpuState::Leased) {
-        check(!gpu.lease.is_none(), "invariant: leased to nobody");
-      } else if (gpu.state != GpuState::Failed) {
-        check(gpu.lease.is_none(), "invariant: held, but not leased");
-      }
-      check(gpu.named || gpu.state == GpuState::Failed, "invariant: a missing GPU is not failed");
-      check(gpu.lease.is_none() || gpu.named, "invariant: a missing GPU is leased");
+void gpu_states_are_true(const NodeRecord& node) {
+  check(node.classes == classes_of(node), "invariant: the classes of a node");
+  const auto named = std::count_if(node.gpus.begin(), node.gpus.end(),
+                                   [](const GpuRecord& gpu) { return gpu.named; });
+  check(node.gpus_named == named, "invariant: the number of a node's GPUs");
+  for (const GpuRecord& gpu : node.gpus) {
+    if (gpu.state == GpuState::Leased) {
+      check(!gpu.lease.is_none(), "invariant: leased to nobody");
+    } else if (gpu.state != GpuState::Failed) {
+      check(gpu.lease.is_none(), "invariant: held, but not leased");
     }
+    check(gpu.named || gpu.state == GpuState::Failed, "invariant: a missing GPU is not failed");
+    check(gpu.lease.is_none() || gpu.named, "invariant: a missing GPU is leased");
   }
 }
 
@@ -89,42 +87,45 @@ void node_resources_add_up(const State& state) {
   }
 }
 
-// Every lease has one end, one live attempt a rank, and a price for each slot that it touches.
-void leases_are_whole(const State& state) {
-  for (const auto& [id, lease] : state.leases) {
-    check(lease.id == id, "invariant: a lease under another id");
-    check(lease.start < lease.end, "invariant: a lease without a length");
-    check(lease.end - lease.start <= Limits::kLeaseMax, "invariant: a lease is too long");
-    check(lease.allocations.back().until == lease.end, "invariant: two ends of a lease");
-    const auto& ranks = lease.allocations.back().ranks;
-    const bool has_job = holds_items(lease) && lease.state != LeaseState::Held;
-    check(lease.attempts.size() == (has_job ? ranks.size() : 0),
-          "invariant: not one attempt a rank");
-    check(lease.state != LeaseState::Held || (lease.without_job && lease.running_since),
-          "invariant: held with a job, or without a meter");
-    check(!lease.delayed || lease.state == LeaseState::Booked, "invariant: delayed, not booked");
-    check(lease.placed <= lease.start && lease.start <= lease.started,
-          "invariant: a lease begins before it was granted");
-    const bool is_over = lease.state == LeaseState::Ending || lease.state == LeaseState::Cancelled;
-    check(is_over == lease.ending.has_value(), "invariant: a reason to end without ending, or not");
-    check(lease.ending.has_value() == lease.ending_since.has_value(),
-          "invariant: an end without a time");
-    check(lease.state != LeaseState::Running || lease.running_since.has_value(),
-          "invariant: running, but not metered");
-    const Instant until = priced_until(lease.start, lease.end, lease.billed_min);
-    check(std::ssize(lease.slot_prices) == slots_touched(lease.start, until),
-          "invariant: not one price for each slot");
-  }
+// A lease has one end, one live attempt a rank, and a price for each slot that it touches.
+void lease_is_whole(const Lease& lease) {
+  check(lease.start < lease.end, "invariant: a lease without a length");
+  check(lease.end - lease.start <= Limits::kLeaseMax, "invariant: a lease is too long");
+  check(lease.allocations.back().until == lease.end, "invariant: two ends of a lease");
+  const auto& ranks = lease.allocations.back().ranks;
+  const bool has_job = holds_items(lease) && lease.state != LeaseState::Held;
+  check(lease.attempts.size() == (has_job ? ranks.size() : 0),
+        "invariant: not one attempt a rank");
+  check(lease.state != LeaseState::Held || (lease.without_job && lease.running_since),
+        "invariant: held with a job, or without a meter");
+  check(!lease.delayed || lease.state == LeaseState::Booked, "invariant: delayed, not booked");
+  check(lease.placed <= lease.start && lease.start <= lease.started,
+        "invariant: a lease begins before it was granted");
+  const bool is_over = lease.state == LeaseState::Ending || lease.state == LeaseState::Cancelled;
+  check(is_over == lease.ending.has_value(), "invariant: a reason to end without ending, or not");
+  check(lease.ending.has_value() == lease.ending_since.has_value(),
+        "invariant: an end without a time");
+  check(lease.state != LeaseState::Running || lease.running_since.has_value(),
+        "invariant: running, but not metered");
+  const Instant until = priced_until(lease.start, lease.end, lease.billed_min);
+  check(std::ssize(lease.slot_prices) == slots_touched(lease.start, until),
+        "invariant: not one price for each slot");
 }
 
 // Nobody pays above the limit, nor above the quote.
-void nobody_pays_more_than_agreed(const State& state) {
+void pays_no_more_than_agreed(const Lease& lease) {
+  const Instant until = priced_until(lease.start, lease.end, lease.billed_min);
+  check(within_limit(lease.slot_prices, lease.start, until, lease.gpus, lease.price_limit),
+        "invariant: a lease above its price limit");
+  check(bill(lease, EndReason::Stopped, lease.end).charged <= lease.quoted,
+        "invariant: a charge above the quote");
+}
+
+void leases_are_whole(const State& state) {
   for (const auto& [id, lease] : state.leases) {
-    const Instant until = priced_until(lease.start, lease.end, lease.billed_min);
-    check(within_limit(lease.slot_prices, lease.start, until, lease.gpus, lease.price_limit),
-          "invariant: a lease above its price limit");
-    check(bill(lease, EndReason::Stopped, lease.end).charged <= lease.quoted,
-          "invariant: a charge above the quote");
+    check(lease.id == id, "invariant: a lease under another id");
+    lease_is_whole(lease);
+    pays_no_more_than_agreed(lease);
   }
 }
 
@@ -281,14 +282,112 @@ void closed_slots_are_in_order(const State& state) {
   check(next <= state.open_slot, "invariant: a closed slot is open");
 }
 
+// --- what one event touched ---
+
+// Its leases hold its GPUs and use its resources, and the lists of its pools have it where it is.
+void node_is_true(const State& state, NodeId id) {
+  const NodeRecord& node = state.nodes.at(id);
+  gpu_states_are_true(node);
+  NodeCapacity used;
+  std::int64_t items = 0;
+  for (const LeaseId lease : node.leases) {
+    for (const RankPlacement& rank : state.leases.at(lease).allocations.back().ranks) {
+      const bool here = rank.node == id;
+      items += here ? std::ssize(rank.items) : 0;
+      used.cpu_millis += here ? rank.cpu_millis : 0;
+      used.memory_mib += here ? rank.memory_mib : 0;
+      used.scratch_mib += here ? rank.scratch_mib : 0;
+    }
+  }
+  check(node.used == used, "invariant: a node's used resources");
+  const auto held = std::count_if(node.gpus.begin(), node.gpus.end(), [&](const GpuRecord& gpu) {
+    return !gpu.lease.is_none() && node.leases.contains(gpu.lease);
+  });
+  check(held == items, "invariant: held without a lease, or not");
+  for (const ClassId gpu_class : node.classes) {
+    const PoolRecord& pool = state.pools.at(PoolKey{gpu_class, node.site});
+    const NodeShare share = share_of(node, gpu_class);
+    std::size_t listed = 0;
+    for (const auto& [floor, lists] : pool.free_by_floor) {
+      for (std::size_t free = 0; free < lists.size(); ++free) {
+        const bool here = lists[free].contains(NodeRank{node.leases.empty(), id});
+        listed += here ? 1 : 0;
+        check(!here || (floor == node.owner_floor && free == static_cast<std::size_t>(share.free)),
+              "invariant: a node is listed as what it is not");
+      }
+    }
+    check(listed == (share.free > 0 ? 1U : 0U), "invariant: a node is not listed once");
+  }
+}
+
+void lease_is_true(const State& state, LeaseId id) {
+  const Lease& lease = state.leases.at(id);
+  lease_is_whole(lease);
+  pays_no_more_than_agreed(lease);
+  check(!state.waiting.contains(lease.order), "invariant: an order waits and is leased");
+  check(state.orders_of_tenant.at(lease.tenant).contains(lease.order),
+        "invariant: the orders of a tenant");
+  const auto deadline = deadline_of(state, lease);
+  check(!deadline || state.deadlines.contains(*deadline), "invariant: deadlines");
+  for (const RankPlacement& rank : lease.allocations.back().ranks) {
+    node_is_true(state, rank.node);
+  }
+}
+
+void order_is_true(const State& state, OrderId id) {
+  const Order& order = state.waiting.at(id);
+  check(state.queue.at(order.resources)
+            .contains(QueueKey{order.duration * order.resources.gpus, order.placed, id}),
+        "invariant: an order in no queue");
+  check(state.deadlines.contains(deadline_of(state, order)), "invariant: deadlines");
+  check(state.orders_of_tenant.at(order.tenant).contains(id), "invariant: the orders of a tenant");
+}
+
+// One overload for each event that touches something of its own.
+struct Touched {
+  const State& state;
+  void operator()(const NodeRegistered& e) const { node_is_true(state, e.node); }
+  void operator()(const NodeReadyChanged& e) const { node_is_true(state, e.node); }
+  void operator()(const NodeListingChanged& e) const { node_is_true(state, e.node); }
+  void operator()(const NodeLeftSupply& e) const { node_is_true(state, e.node); }
+  void operator()(const NodeLost& e) const { node_is_true(state, e.node); }
+  void operator()(const GpuStateChanged& e) const {
+    node_is_true(state, state.node_of_gpu.at(e.gpu));
+  }
+  void operator()(const OrderQueued& e) const { order_is_true(state, e.order.id); }
+  void operator()(const LeaseGranted& e) const { lease_is_true(state, e.lease.id); }
+  void operator()(const LeaseRunning& e) const { lease_is_true(state, e.id); }
+  void operator()(const LeaseExtended& e) const { lease_is_true(state, e.id); }
+  void operator()(const LeaseEnding& e) const { lease_is_true(state, e.id); }
+  void operator()(const LeaseStarted& e) const { lease_is_true(state, e.id); }
+  void operator()(const LeaseMoved& e) const { lease_is_true(state, e.id); }
+  void operator()(const LeaseDelayed& e) const { lease_is_true(state, e.id); }
+  void operator()(const LeaseCancelled& e) const { lease_is_true(state, e.id); }
+  void operator()(const JobGiven& e) const { lease_is_true(state, e.id); }
+  void operator()(const LeaseEnded& e) const {
+    check(!state.waiting.contains(e.order), "invariant: an order that is over waits");
+    check(e.charged <= e.quoted, "invariant: a charge above the quote");
+  }
+  void operator()(const QuoteIssued& e) const {
+    check(state.deadlines.contains(deadline_of(e.quote)), "invariant: deadlines");
+  }
+  template <typename Other>
+  void operator()(const Other&) const {}
+};
+
 }  // namespace
+
+void check_invariants_of(const State& state, const Event& event) {
+  std::visit(Touched{state}, event);
+}
 
 void check_invariants(const State& state) {
   each_gpu_is_sold_once(state);
-  gpu_states_are_true(state);
+  for (const auto& [id, node] : state.nodes) {
+    gpu_states_are_true(node);
+  }
   node_resources_add_up(state);
   leases_are_whole(state);
-  nobody_pays_more_than_agreed(state);
   orders_are_known_once(state);
   deadlines_are_complete(state);
   pools_are_true(state);

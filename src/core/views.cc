@@ -35,6 +35,7 @@ DesiredAttempt desired(const NodeRecord& node, const Lease& lease, std::uint32_t
   attempt.scratch_mib = placement.scratch_mib;
   attempt.lease_end = lease.end;
   attempt.restart = lease.restart;
+  attempt.stop = lease.state == LeaseState::Ending;
   return attempt;
 }
 
@@ -53,7 +54,7 @@ std::vector<DesiredAttempt> desired_attempts(const State& state, NodeId id) {
   }
   for (const LeaseId lease_id : it->second.leases) {
     const Lease& lease = state.leases.at(lease_id);
-    if (lease.state == LeaseState::Ending || lease.state == LeaseState::Held) {
+    if (lease.state == LeaseState::Held) {
       continue;
     }
     const auto& ranks = lease.allocations.back().ranks;

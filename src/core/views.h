@@ -11,7 +11,8 @@
 
 namespace bmgpu::core {
 
-// What a node shall run, lease end included. Ordered by (lease, rank).
+// What a node shall run, lease end included, and what it shall say the end of. Ordered by
+// (lease, rank).
 struct DesiredAttempt {
   LeaseId lease;
   OrderId order;
@@ -24,6 +25,7 @@ struct DesiredAttempt {
   std::int64_t scratch_mib = 0;
   Instant lease_end;
   RestartPolicy restart = RestartPolicy::HostFailure;
+  bool stop = false;  // its lease is ending: only the node's word that nothing is left ends it
 };
 std::vector<DesiredAttempt> desired_attempts(const State& state, NodeId node);
 

@@ -73,6 +73,32 @@ TEST(ReconcilePlanTest, ForgetsOnlyWhenEndAndLogAreTakenUp) {
   EXPECT_EQ(plan(desired(1, {}), {{ended(1, true)}, {}}), (Actions{Forget{key(1)}}));
 }
 
+TEST(ReconcilePlanTest, SaysTheEndOfWhatItNeverHadOrHasForgotten) {
+  DesiredSet set = desired(1, {1, 2});
+  set.attempts[0].stop = true;
+  EXPECT_EQ(plan(set, {}), (Actions{ReportAbsent{key(1)}, CreateAttempt{key(2)}}));
+}
+
+TEST(ReconcilePlanTest, StopsWhatTheSetSaysToStopAndKeepsItUntilItsEndIsTakenUp) {
+  DesiredSet set = desired(1, {1});
+  set.attempts[0].stop = true;
+  EXPECT_EQ(plan(set, {{running(1)}, {}}), (Actions{UpdateWant{key(1), Instant(1000), true}}));
+  EXPECT_EQ(plan(set, {{ended(1, true)}, {}}), Actions{});
+  EXPECT_EQ(judge(std::nullopt, set, {running(1)}, Instant(0)).ends, 1u);
+}
+
+TEST(ReconcilePlanTest, AGpuHasOneAttemptAtATime) {
+  DesiredSet set = desired(1, {2});
+  set.attempts[0].gpus = {"GPU-a", "GPU-b"};
+  ObservedAttempt holder = running(1);
+  holder.gpus = {"GPU-b"};
+  EXPECT_EQ(plan(set, {{holder}, {}}), (Actions{UpdateWant{key(1), Instant(1000), true}}));
+  holder.phase = Phase::Ended;  // its shim still cleans up
+  EXPECT_EQ(plan(set, {{holder}, {}}), Actions{});
+  holder.shim_alive = false;
+  EXPECT_EQ(plan(set, {{holder}, {}}), (Actions{CreateAttempt{key(2)}}));
+}
+
 TEST(ReconcilePlanTest, AnEndedAttemptIsNeverStartedAgain) {
   EXPECT_EQ(plan(desired(1, {1}), {{ended(1, false)}, {}}), Actions{});
 }

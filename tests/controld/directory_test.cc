@@ -61,7 +61,7 @@ TEST_F(DirectoryTest, EverythingIsThereAgainAfterALoad) {
   const TokenView join = create(api::Role::NodeJoin, "j");
   const Result<Directory::Joined> joined = directory.join(join.id, "n-j", kNow, documents);
   ASSERT_TRUE(joined.ok());
-  EXPECT_EQ(directory.count_start(documents), 1U);
+  EXPECT_EQ(directory.count_start(Instant(), Instant(1), {}, documents).number, 1U);
   keep();
   Directory again(std::string(32, 'k'), 100);
   ASSERT_TRUE(again.load(*journal));
@@ -71,7 +71,7 @@ TEST_F(DirectoryTest, EverythingIsThereAgainAfterALoad) {
   EXPECT_EQ(node->role, api::Role::Node);
   EXPECT_EQ(node->node, joined->node.id);
   EXPECT_EQ(again.node_by_name("n-j")->owner, AccountId(7));
-  EXPECT_EQ(again.count_start(documents), 2U);
+  EXPECT_EQ(again.count_start(Instant(), Instant(2), {}, documents).number, 2U);
   EXPECT_FALSE(again.join(join.id, "n-j", kNow, documents));
 }
 

@@ -10,11 +10,11 @@ LAYERS = {
     "base": set(),
     "core": {"base"},
     "agent_core": {"base"},
-    "sim": {"base", "core"},
     "store": {"base", "core"},
     "wire": {"base", "core"},
     "api": {"base", "core", "wire"},
-    "controld": {"base", "core", "store", "wire", "api"},
+    "sim": {"base", "core", "agent_core", "store"},
+    "controld": {"base", "core", "agent_core", "store", "wire", "api"},
     "agent": {"base", "agent_core", "wire"},
     "cli": {"base", "wire"},
 }
