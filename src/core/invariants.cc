@@ -369,7 +369,7 @@ struct Touched {
     check(e.charged <= e.quoted, "invariant: a charge above the quote");
   }
   void operator()(const QuoteIssued& e) const {
-    check(state.deadlines.contains(deadline_of(e.quote)), "invariant: deadlines");
+    check(state.deadlines.contains(deadline_of(state, e.quote)), "invariant: deadlines");
   }
   template <typename Other>
   void operator()(const Other&) const {}

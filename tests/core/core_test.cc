@@ -87,7 +87,12 @@ TEST(CoreTest, ANodeShallRunWhatItsLeasesSay) {
   EXPECT_EQ(desired[0].scratch_mib, 200'000);
   EXPECT_EQ(desired[0].lease_end, kStart + hours(2));
   EXPECT_EQ(desired[0].restart, RestartPolicy::Never);
+  EXPECT_FALSE(desired[0].stop);
   market.run(StopOrder{AccountId(3), OrderId(lease.value())});
+  const auto stopped = desired_attempts(market.state(), NodeId(1));
+  ASSERT_EQ(stopped.size(), 1U);  // until the node has said that nothing is left
+  EXPECT_TRUE(stopped[0].stop);
+  market.report_ended(lease);
   EXPECT_THAT(desired_attempts(market.state(), NodeId(1)), IsEmpty());
   EXPECT_THAT(desired_attempts(market.state(), NodeId(9)), IsEmpty());
 }

@@ -207,6 +207,10 @@ v1::AttemptStatus FakeAgent::status_of(const v1::AttemptSpec& spec, v1::AttemptP
 void FakeAgent::take(const v1::Desired& desired) {
   std::map<std::string, v1::AttemptSpec> wanted;
   for (const v1::AttemptSpec& spec : desired.attempts()) {
+    if (spec.stop()) {
+      running_.emplace(spec.lease(), spec);  // whether it ran or not: its end is said below
+      continue;
+    }
     wanted[spec.lease()] = spec;
     if (running_.emplace(spec.lease(), spec).second) {
       v1::AttemptStatus status = status_of(spec, v1::ATTEMPT_PHASE_RUNNING);

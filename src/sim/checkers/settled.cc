@@ -78,6 +78,11 @@ std::optional<std::string> unsettled_lease(const core::Lease& lease, const Conta
       return text("lease", id, "does not end");
     case core::LeaseState::Preparing:
       return text("lease", id, "does not get ready");
+    case core::LeaseState::Cancelled:
+      return std::nullopt;  // only its fee is open, until its time is over
+    case core::LeaseState::Booked:
+      return lease.delayed ? std::optional(text("lease", id, "does not start")) : std::nullopt;
+    case core::LeaseState::Held:
     case core::LeaseState::Running:
       break;
   }
