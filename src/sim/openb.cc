@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <mutex>
@@ -10,6 +9,7 @@
 #include <thread>
 
 #include "sim/openb_run.h"
+#include "sim/seeds.h"
 
 namespace bmgpu::sim {
 namespace {
@@ -93,26 +93,9 @@ std::string padded(std::string text, std::size_t width) {
 
 }  // namespace
 
-Result<SeedRange> parse_seeds(const std::string& text) {
-  const char* const end = text.data() + text.size();
-  SeedRange range;
-  const auto [dash, first_code] = std::from_chars(text.data(), end, range.first);
-  range.last = range.first;
-  bool is_good = first_code == std::errc();
-  if (is_good && dash != end) {
-    const auto [rest, last_code] = std::from_chars(dash + 1, end, range.last);
-    is_good = *dash == '-' && last_code == std::errc() && rest == end;
-  }
-  if (!is_good || range.last < range.first || range.last - range.first >= SeedRange::kCountMax) {
-    return invalid("seeds are 'A-B' with A ≤ B, at most " + std::to_string(SeedRange::kCountMax) +
-                   " of them, not '" + text + "'");
-  }
-  return range;
-}
-
 Result<std::vector<OpenbResult>> run_openb_command(
     const OpenbOptions& options, const std::function<void(std::size_t, std::size_t)>& progress) {
-  const Result<SeedRange> seeds = parse_seeds(options.seeds);
+  const Result<SeedRange> seeds = parse_seeds(options.seeds, OpenbOptions::kSeedsMax);
   if (!seeds) {
     return seeds.error();
   }

@@ -11,10 +11,11 @@
 namespace bmgpu::sim {
 
 struct OpenbOptions {
+  static constexpr std::uint64_t kSeedsMax = 1000;
   std::string node_file;
   std::vector<std::string> pod_files;  // one list each
   std::string policy = "all";
-  std::string seeds;      // "A-B" or "A"
+  std::string seeds;      // "A-B" or "A", at most kSeedsMax
   std::int64_t jobs = 1;  // threads; the results do not depend on it
 };
 
@@ -30,15 +31,6 @@ struct OpenbResult {
   std::int64_t gpus = 0;
   std::size_t pods = 0;  // of the list
 };
-
-struct SeedRange {
-  static constexpr std::uint64_t kCountMax = 1000;
-  std::uint64_t first = 0;
-  std::uint64_t last = 0;
-};
-
-// "42-51" or "42". InvalidArgument otherwise, and beyond kCountMax seeds.
-Result<SeedRange> parse_seeds(const std::string& text);
 
 // Runs every (list, policy, seed). `progress(done, all)` is called after each, by any thread, one
 // at a time. Results by list as given, then by policy. InvalidArgument for an unknown policy, bad

@@ -134,15 +134,6 @@ TEST(OpenbRunTest, PackingAndFragmentationEachChangeAResult) {
   EXPECT_NE(results({.fragmentation = false}), with_all);
 }
 
-TEST(OpenbSeedsTest, AreARangeOrOne) {
-  EXPECT_EQ(parse_seeds("42-51")->last, 51u);
-  EXPECT_EQ(parse_seeds("7")->last, 7u);
-  for (const char* bad : {"", "a", "5-", "-5", "5-4", "1-1001", "1-2x", "1-2-3"}) {
-    EXPECT_FALSE(parse_seeds(bad)) << bad;
-  }
-  EXPECT_TRUE(parse_seeds("1-1000"));
-}
-
 class OpenbCommandTest : public testing::Test {
  protected:
   OpenbOptions options(std::int64_t jobs) const {

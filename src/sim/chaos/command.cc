@@ -15,6 +15,8 @@ namespace bmgpu::sim {
 namespace {
 
 constexpr int kViolated = 1;
+constexpr int kUsage = 2;
+constexpr std::uint64_t kSeedsMax = 1'000'000;
 constexpr std::size_t kShown = 10;  // violations told in full
 
 struct Options {
@@ -23,19 +25,6 @@ struct Options {
   std::size_t trace_lines = 64;
   bool json = false;
 };
-
-// "7" or "1-200".
-std::string read_seeds(const std::string& text, SeedRange& seeds) {
-  const std::size_t dash = text.find('-');
-  std::istringstream first(text.substr(0, dash));
-  std::istringstream last(dash == std::string::npos ? text : text.substr(dash + 1));
-  const bool digits = text.find_first_not_of("0123456789-") == std::string::npos;
-  if (!digits || !(first >> seeds.first) || !first.eof() || !(last >> seeds.last) || !last.eof() ||
-      seeds.first > seeds.last) {
-    return "give one seed or a range, e.g. 7 or 1-200";
-  }
-  return {};
-}
 
 struct Totals {
   std::uint64_t seeds = 0;
@@ -98,15 +87,15 @@ void print(const Totals& totals, const Options& options, double wall_seconds) {
 }
 
 int run_chaos(const Options& options) {
-  SeedRange seeds;
-  const std::string problem = read_seeds(options.seeds, seeds);
-  if (!problem.empty()) {
-    throw CLI::ValidationError("--seeds", problem);
+  const Result<SeedRange> seeds = parse_seeds(options.seeds, kSeedsMax);
+  if (!seeds) {
+    std::cerr << "bmsim: " << seeds.error().message << "\n";
+    return kUsage;
   }
   const auto begin = std::chrono::steady_clock::now();
   Totals totals;
   const WorldOptions world{Sabotage::None, options.trace_lines};
-  run_seeds(seeds, options.jobs, world, [&](const SeedResult& result) {
+  run_seeds(*seeds, options.jobs, world, [&](const SeedResult& result) {
     totals.add(result);
     if (result.violation && totals.violations <= kShown) {
       explain(result);
@@ -122,12 +111,12 @@ int run_chaos(const Options& options) {
 void add_chaos(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   CLI::App* chaos = app.add_subcommand(
-      "chaos", "a market, its nodes and its tenants on virtual time while things go wrong");
-  chaos->add_option("--seeds", options->seeds, "one seed, or the first and the last: 1-200");
-  chaos->add_option("--jobs", options->jobs, "processes at once")->check(CLI::Range(1U, 256U));
-  chaos->add_option("--last", options->trace_lines, "events told when a rule is broken")
+      "chaos", "A market, its nodes and its tenants on virtual time while things go wrong");
+  chaos->add_option("--seeds", options->seeds, "Worlds, A-B or A");
+  chaos->add_option("--jobs", options->jobs, "Processes at once; the results do not depend on it")->check(CLI::Range(1U, 256U));
+  chaos->add_option("--last", options->trace_lines, "Events told when a rule is broken")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}));
-  chaos->add_flag("--json", options->json, "print one JSON object");
+  chaos->add_flag("--json", options->json, "One JSON document instead of a line");
   chaos->callback([options, &exit_code] { exit_code = run_chaos(*options); });
 }
 

@@ -22,6 +22,7 @@ struct Words {
   Word operator()(const core::NodeListingChanged& e) const {
     return {"listing-changed", e.node.value()};
   }
+  Word operator()(const core::NodeRemoved& e) const { return {"node-removed", e.node.value()}; }
   Word operator()(const core::NodeLost& e) const { return {"node-lost", e.node.value()}; }
   Word operator()(const core::GpuStateChanged& e) const {
     return {e.state == core::GpuState::Free         ? "gpu-free"

@@ -6,13 +6,9 @@
 #include <functional>
 
 #include "sim/chaos/run.h"
+#include "sim/seeds.h"
 
 namespace bmgpu::sim {
-
-struct SeedRange {
-  std::uint64_t first = 0;
-  std::uint64_t last = 0;  // included
-};
 
 // One seed in kTwiceEvery runs twice and must say the same.
 inline constexpr std::uint64_t kTwiceEvery = 20;
