@@ -75,6 +75,11 @@ std::vector<LivenessState::Silent> LivenessState::lost(std::int64_t now_ns) cons
   return silent;
 }
 
+bool LivenessState::is_watched_alive(NodeId node, std::int64_t now_ns) const {
+  const auto found = nodes_.find(node);
+  return found != nodes_.end() && now_ns - found->second.last_renewal_ns < times_.lost_ns;
+}
+
 std::optional<std::int64_t> LivenessState::silence_ns(NodeId node, std::int64_t now_ns) const {
   const auto found = nodes_.find(node);
   if (found == nodes_.end() || !found->second.last_heard_ns) {

@@ -71,6 +71,12 @@ class LivenessState {
   // Nodes whose last renewal is ≥ lost ago. Each is named again until it renews.
   std::vector<Silent> lost(std::int64_t now_ns) const;
 
+  // Whether the last renewal, or what counts as one, is younger than `lost`.
+  bool is_watched_alive(NodeId node, std::int64_t now_ns) const;
+
+  // The node has left the market.
+  void forget(NodeId node) { nodes_.erase(node); }
+
   // How long ago the last renewal was; absent if the node was never heard since bmd started.
   std::optional<std::int64_t> silence_ns(NodeId node, std::int64_t now_ns) const;
 

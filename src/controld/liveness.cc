@@ -58,13 +58,13 @@ std::vector<Liveness::Silent> Liveness::lost(BootTime now) const {
 
 bool Liveness::is_watched_alive(NodeId node, BootTime now) const {
   const std::lock_guard lock(mutex_);
-  const auto found = nodes_.find(node);
-  return found != nodes_.end() && now - found->second.last_renewal < options_.lost;
+  return state_.is_watched_alive(node, now.count());
 }
 
 void Liveness::forget(NodeId node) {
   const std::lock_guard lock(mutex_);
-  nodes_.erase(node);
+  state_.forget(node);
+  clock_offsets_.erase(node);
 }
 
 std::optional<BootTime> Liveness::silence(NodeId node, BootTime now) const {
