@@ -94,8 +94,8 @@ TEST_F(AttemptTableTest, AShimIsStartedHeardStoppedAndForgotten) {
   ASSERT_TRUE(run_until([this] { return log_notices_ > 0; }));
   EXPECT_TRUE(table_->look_for_shim(key_));
   EXPECT_EQ(table_->observed()[0],
-            (agent_core::ObservedAttempt{key_, agent_core::Phase::Running, true, false,
-                                         Instant(5000), false}));
+            (agent_core::ObservedAttempt{
+                key_, agent_core::Phase::Running, true, false, Instant(5000), false, {"GPU-1"}}));
   table_->update_want(key_, Instant(9000), true);
   ASSERT_TRUE(run_until_phase(v1::ATTEMPT_PHASE_ENDED));
   ASSERT_TRUE(run_until([this] { return !table_->look_for_shim(key_); }));

@@ -113,7 +113,8 @@ void add_chaos(CLI::App& app, int& exit_code) {
   CLI::App* chaos = app.add_subcommand(
       "chaos", "A market, its nodes and its tenants on virtual time while things go wrong");
   chaos->add_option("--seeds", options->seeds, "Worlds, A-B or A");
-  chaos->add_option("--jobs", options->jobs, "Processes at once; the results do not depend on it")->check(CLI::Range(1U, 256U));
+  chaos->add_option("--jobs", options->jobs, "Processes at once; the results do not depend on it")
+      ->check(CLI::Range(1U, 256U));
   chaos->add_option("--last", options->trace_lines, "Events told when a rule is broken")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}));
   chaos->add_flag("--json", options->json, "One JSON document instead of a line");
