@@ -95,6 +95,32 @@ std::int64_t CsvReader::number(std::size_t column, std::int64_t low, std::int64_
   return value;
 }
 
+std::int64_t CsvReader::milliseconds(std::size_t column, std::int64_t low, std::int64_t high) {
+  const std::string_view field = fields_[column];
+  const char* const end = field.data() + field.size();
+  std::int64_t whole = 0;
+  auto [rest, code] = std::from_chars(field.data(), end, whole);
+  std::int64_t thousandths = 0;
+  bool is_good = code == std::errc() && whole >= 0 && field.front() != '-' && whole <= high / 1000;
+  if (is_good && rest != end) {
+    is_good = *rest == '.';
+    std::int64_t weight = 100;
+    for (const char* digit = rest + 1; is_good && digit != end; ++digit) {
+      is_good = *digit >= '0' && *digit <= '9';
+      thousandths += (*digit - '0') * weight;
+      weight /= 10;
+    }
+  }
+  const std::int64_t value = whole * 1000 + thousandths;
+  if (!is_good || value < low || value > high) {
+    fail(column, shown(field) + " is not a number of seconds above " +
+                     (low > 0 ? "0" : "or equal to 0") + ", at most " +
+                     std::to_string(high / 1000));
+    return low;
+  }
+  return value;
+}
+
 void CsvReader::fail(std::size_t column, const std::string& why) {
   fail_line("column " + shown(columns_[column]) + ": " + why);
 }

@@ -37,6 +37,9 @@ class CsvReader {
   // The same as a whole number in [low, high]. Otherwise sets error() and returns `low`.
   std::int64_t number(std::size_t column, std::int64_t low, std::int64_t high);
 
+  // The same of seconds with up to three decimals, in milliseconds; further decimals are left out.
+  std::int64_t milliseconds(std::size_t column, std::int64_t low, std::int64_t high);
+
   // Sets error() to "FILE:LINE: column 'NAME': WHY" unless it is set.
   void fail(std::size_t column, const std::string& why);
   bool failed() const { return failed_; }

@@ -8,6 +8,7 @@
 
 #include "sim/chaos/command.h"
 #include "sim/openb.h"
+#include "sim/replay/command.h"
 
 namespace bmgpu::sim {
 namespace {
@@ -68,6 +69,7 @@ int run(int argc, char** argv) {
   int exit_code = 0;
   add_openb(app, exit_code);
   add_chaos(app, exit_code);
+  add_replay(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "sim/json_text.h"
 #include "sim/openb_run.h"
 #include "sim/seeds.h"
 
@@ -68,22 +69,6 @@ OpenbResult summary(const Series& series) {
   result.gpus = trace.gpu_thousandths() / 1000;
   result.pods = trace.pods.size();
   return result;
-}
-
-// Printable ASCII as it is, everything else as '?'.
-std::string json_string(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const bool is_plain = c >= ' ' && c <= '~';
-    out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, is_plain ? c : '?');
-  }
-  return out + "\"";
-}
-
-std::string fixed(double value, int decimals) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
 }
 
 std::string padded(std::string text, std::size_t width) {
