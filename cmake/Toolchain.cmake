@@ -19,6 +19,10 @@ endif()
 if(BMGPU_SANITIZE)
   add_compile_options(-fsanitize=${BMGPU_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${BMGPU_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    # GCC's manual: with a sanitizer this one warns of what is initialized. `dev` has it.
+    add_compile_options(-Wno-maybe-uninitialized)
+  endif()
 endif()
 if(BMGPU_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)  # libFuzzer follows the branches of our libraries
