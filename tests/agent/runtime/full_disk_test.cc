@@ -91,6 +91,12 @@ TEST_F(FullDiskTest, ANewJobIsRefusedAndTheNodeIsNamed) {
   EXPECT_EQ(status.running_since_unix_ms(), 0);
   EXPECT_EQ(node_.log(dir), "");
   make_room();
+  // What the engine made but could not remove on a full disk is removed by the agent.
+  const Result<std::vector<ContainerInfo>> strays = node_.runtime().containers();
+  ASSERT_TRUE(strays.ok()) << strays.error().message;
+  for (const ContainerInfo& stray : *strays) {
+    EXPECT_TRUE(node_.runtime().remove_orphan(stray).ok()) << stray.name;
+  }
   // The control: with room it runs.
   const AttemptDir again = node_.start(node_.spec("echo ran"));
   EXPECT_EQ(node_.ended(again).end_reason(), v1::END_REASON_JOB_EXITED);
